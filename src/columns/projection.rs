@@ -2,9 +2,6 @@
 
 use crate::interface::{Field, Kind, RecordType};
 
-/// Columns that recognize and order records of several types.
-const KEYS: [&str; 4] = ["tx_id", "block_hash", "height", "zone_block_height"];
-
 /// A set of columns, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projection(u64);
@@ -15,8 +12,9 @@ impl Projection {
     /// These columns, and those by which a run recognizes, orders and dates records.
     pub fn with_keys(record: &RecordType, names: &[String]) -> Self {
         let columns = record.fields.iter().enumerate();
-        let needed = columns.filter(|(_, Field { name, kind, .. })| {
-            let is_key = record.identity.contains(name) || KEYS.contains(name);
+        let needed = columns.filter(|(column, Field { name, kind, .. })| {
+            let of_block = [record.height(), record.block()].contains(&Some(*column));
+            let is_key = record.identity.contains(name) || of_block;
             *kind == Kind::Time || is_key || names.iter().any(|wanted| wanted == name)
         });
         let columns = Self(needed.fold(0, |set, (column, _)| set | 1 << column));

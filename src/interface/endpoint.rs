@@ -1,6 +1,7 @@
 //! `Endpoint`: how an endpoint is declared: its path, parameters, shape of the payload and limits.
 
-use super::records::{RecordType, record};
+use super::record_type::RecordType;
+use super::records::record;
 
 /// One operation of the service, and so one query method, one subcommand and one route of the local service.
 #[derive(Debug)]

@@ -5,70 +5,13 @@
 
 use std::sync::LazyLock;
 
-use super::kinds::Kind::{self, Amount, ApproxDecimal, Boolean, Direction, Integer, Time, Uint256, Utf8, Utf8List};
-
-/// One kind of record, and so one Arrow schema, one Python class and one table of the local service.
-#[derive(Debug)]
-pub struct RecordType {
-    /// The class name, e.g. `TokenTransfer`.
-    pub name: &'static str,
-    pub doc: &'static str,
-    /// Fields that identify a record among its neighbors and do not change, unlike state and price.
-    pub identity: &'static [&'static str],
-    /// In the order of columns everywhere: what happened, when and between whom, before heights and hashes.
-    pub fields: &'static [Field],
-    /// Names of the fields in the order in which the API sends their members.
-    pub sent: &'static [&'static str],
-}
-
-/// One member of a record.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    /// Our name, in snake case.
-    pub name: &'static str,
-    /// Every spelling seen on the wire.
-    pub wire: &'static [&'static str],
-    pub kind: Kind,
-    /// True if some services send other texts, which are not hex, under a later spelling: such a text is no value of a
-    /// record that has the first spelling.
-    pub is_hex: bool,
-    /// One line of meaning, for people.
-    pub doc: &'static str,
-}
-
-const fn field(name: &'static str, wire: &'static [&'static str], kind: Kind, doc: &'static str) -> Field {
-    Field { name, wire, kind, is_hex: false, doc }
-}
-
-impl RecordType {
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.fields.iter().position(|field| field.name == name)
-    }
-
-    /// Columns with their fields, in the order in which the API sends them, and then those that it does not send. What is
-    /// stored depends on this order: columns may move in another version.
-    pub fn sent(&self) -> impl Iterator<Item = (usize, &'static Field)> {
-        let sent = self.sent.iter().filter_map(|name| self.position(name));
-        sent.chain(self.sent.len()..self.fields.len()).map(|column| (column, &self.fields[column]))
-    }
-
-    /// The type of the records of a set: with a last column for the arguments that returned the record.
-    pub fn with_queried(&self) -> &'static Self {
-        static TYPES: LazyLock<Vec<RecordType>> = LazyLock::new(|| {
-            let extended = RECORDS.iter().map(|record| {
-                let fields: Vec<Field> = record.fields.iter().copied().chain([QUERIED]).collect();
-                RecordType { fields: fields.leak(), ..**record }
-            });
-            extended.collect()
-        });
-        TYPES.iter().find(|record| record.name == self.name).expect("every record type is declared")
-    }
-
-    /// Column of the height by which lists of the type are ordered.
-    pub fn height(&self) -> Option<usize> {
-        self.position("height").or_else(|| self.position("zone_block_height"))
-    }
-}
+use super::fields::{
+    AMOUNT, BLOCK_HASH, FROM, GAS_LIMIT, GAS_PRICE, GAS_USED, HEIGHT, IS_FROM_CONTRACT, IS_INPUT_CONTRACT,
+    IS_OUTPUT_CONTRACT, IS_TO_CONTRACT, METHOD_ID, NONCE, STATE, SYMBOL, TO, TOKEN_CONTRACT, TOKEN_ID,
+    TRANSACTION_SYMBOL, TRANSACTION_TIME, TRANSACTION_TYPE, TX_FEE, TX_ID, TXFEE, TXID,
+};
+use super::kinds::Kind::{Amount, ApproxDecimal, Direction, Integer, Time, Uint256, Utf8, Utf8List};
+use super::record_type::{Field, RecordType, Roles, field};
 
 /// The record type of that class name.
 pub fn record(name: &str) -> Option<&'static RecordType> {
@@ -91,62 +34,33 @@ pub static RECORDS: [&RecordType; 9] = [
 pub const QUERIED: Field =
     field("queried", &[], Utf8List, "Arguments whose lists returned the record, in a query of several.");
 
-// Members that several record types share. Their spellings vary between endpoints and deployments alike.
-const TX_ID: Field = field("tx_id", &["txId", "txid"], Utf8, "Transaction hash.");
-const BLOCK_HASH: Field = field("block_hash", &["blockHash"], Utf8, "Hash of the transaction's block.");
-const HEIGHT: Field = field("height", &["height"], Integer, "Block height.");
-const TRANSACTION_TIME: Field = field("transaction_time", &["transactionTime"], Time, "Time of the transaction.");
-const FROM: Field = field("from_address", &["from"], Utf8, "Sending address; several are separated by commas.");
-const TO: Field = field("to_address", &["to"], Utf8, "Receiving address; several are separated by commas.");
-const IS_FROM_CONTRACT: Field =
-    field("is_from_contract", &["isFromContract", "isInputContract"], Boolean, "True if the sender is a contract.");
-const IS_TO_CONTRACT: Field =
-    field("is_to_contract", &["isToContract", "isOutputContract"], Boolean, "True if the receiver is a contract.");
-const IS_INPUT_CONTRACT: Field = field(
-    "is_input_contract",
-    &["isInputContract", "isFromContract"],
-    Boolean,
-    "True if the input address is a contract.",
-);
-const IS_OUTPUT_CONTRACT: Field = field(
-    "is_output_contract",
-    &["isOutputContract", "isToContract"],
-    Boolean,
-    "True if the output address is a contract.",
-);
-const AMOUNT: Field = field("amount", &["amount"], Amount, "Amount moved, in whole coins or tokens.");
-const SYMBOL: Field = field("symbol", &["symbol", "transactionSymbol"], Utf8, "Symbol of the coin moved.");
-const TRANSACTION_SYMBOL: Field =
-    field("transaction_symbol", &["transactionSymbol", "symbol"], Utf8, "Symbol of the coin or token moved.");
-const METHOD_ID: Field = Field {
-    is_hex: true,
-    ..field("method_id", &["methodId", "method"], Utf8, "Identifier of the contract method called.")
-};
-const STATE: Field = field("state", &["state"], Utf8, "`success`, `fail` or `pending`.");
-const NONCE: Field = field("nonce", &["nonce"], Integer, "Number of earlier transactions of the sender.");
-const GAS_USED: Field = field("gas_used", &["gasUsed"], Integer, "Gas used.");
-const GAS_LIMIT: Field = field("gas_limit", &["gasLimit"], Integer, "Gas allowed.");
-const GAS_PRICE: Field = field("gas_price", &["gasPrice"], Amount, "Price of one unit of gas.");
-const TX_FEE: Field = field("tx_fee", &["txFee", "txfee"], Amount, "Fee paid for the transaction.");
-const TRANSACTION_TYPE: Field =
-    field("transaction_type", &["transactionType"], Integer, "Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559.");
-const TOKEN_CONTRACT: Field =
-    field("token_contract_address", &["tokenContractAddress"], Utf8, "Contract address of the token.");
-const TOKEN_ID: Field = field(
-    "token_id",
-    &["tokenId"],
-    Utf8,
-    "Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens.",
-);
+impl RecordType {
+    /// The type of the records of a set: with a last column for the arguments that returned the record.
+    pub fn with_queried(&self) -> &'static Self {
+        static TYPES: LazyLock<Vec<RecordType>> = LazyLock::new(|| {
+            let extended = RECORDS.iter().map(|record| {
+                let fields: Vec<Field> = record.fields.iter().copied().chain([QUERIED]).collect();
+                RecordType { fields: fields.leak(), ..**record }
+            });
+            extended.collect()
+        });
+        TYPES.iter().find(|record| record.name == self.name).expect("every record type is declared")
+    }
+}
 
-/// `txid` and `txfee` are the spellings of the transaction lists of the main chain.
-const TXID: Field = Field { wire: &["txid", "txId"], ..TX_ID };
-const TXFEE: Field = Field { wire: &["txfee", "txFee"], ..TX_FEE };
+/// Records of transactions of the main chain, and of what they did.
+const OF_TRANSACTION: Roles = Roles {
+    height: Some("height"),
+    time: Some("transaction_time"),
+    block: Some("block_hash"),
+    transaction: Some("tx_id"),
+};
 
 static TOKEN: RecordType = RecordType {
     name: "Token",
     doc: "A token of the main chain.",
     identity: &["token_contract_address"],
+    roles: Roles { height: None, time: None, block: None, transaction: None },
     fields: &[
         field("token", &["token"], Utf8, "Symbol."),
         field("token_full_name", &["tokenFullName"], Utf8, "Full name."),
@@ -192,6 +106,7 @@ static TOKEN_TRANSFER: RecordType = RecordType {
     name: "TokenTransfer",
     doc: "One transfer of a token from one address to another.",
     identity: &["tx_id", "from_address", "to_address", "amount", "token_contract_address", "token_id"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         FROM,
@@ -233,6 +148,12 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     doc: "A transaction that moved value between the main chain and the zone chain.",
     // A withdrawal may get its transaction on the main chain later.
     identity: &["id", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
+    roles: Roles {
+        height: Some("zone_block_height"),
+        time: Some("zone_block_time"),
+        block: None,
+        transaction: Some("main_tx_hash"),
+    },
     fields: &[
         field("zone_block_time", &["{zone}BlockTime"], Time, "Block time on the zone chain."),
         field("source_address", &["sourceAddress"], Utf8, "Address the value came from."),
@@ -283,6 +204,7 @@ static BLOCK: RecordType = RecordType {
     name: "Block",
     doc: "A block of the zone chain.",
     identity: &["hash", "height"],
+    roles: Roles { height: Some("height"), time: Some("block_time"), block: Some("hash"), transaction: None },
     fields: &[
         HEIGHT,
         field("block_time", &["blockTime"], Time, "Time of the block."),
@@ -297,6 +219,7 @@ static ADDRESS_TRANSACTION: RecordType = RecordType {
     name: "AddressTransaction",
     doc: "A normal transaction that an address sent or received.",
     identity: &["tx_id", "from_address", "to_address", "amount"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         FROM,
@@ -339,10 +262,29 @@ static ADDRESS_TRANSACTION: RecordType = RecordType {
     ],
 };
 
+/// Members of the lists of transactions of the main chain.
+const SENT_BY_LISTS: [&str; 14] = [
+    "tx_id",
+    "block_hash",
+    "height",
+    "transaction_time",
+    "input",
+    "output",
+    "is_input_contract",
+    "is_output_contract",
+    "amount",
+    "transaction_symbol",
+    "tx_fee",
+    "method_id",
+    "transaction_type",
+    "state",
+];
+
 static LARGE_TRANSACTION: RecordType = RecordType {
     name: "LargeTransaction",
     doc: "A transaction of the main chain that moved a large amount.",
     identity: &["tx_id", "input", "output", "amount"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         field("input", &["input"], Utf8, "Input address; several are separated by commas."),
@@ -359,28 +301,14 @@ static LARGE_TRANSACTION: RecordType = RecordType {
         BLOCK_HASH,
         TXID,
     ],
-    sent: &[
-        "tx_id",
-        "block_hash",
-        "height",
-        "transaction_time",
-        "input",
-        "output",
-        "is_input_contract",
-        "is_output_contract",
-        "amount",
-        "transaction_symbol",
-        "tx_fee",
-        "method_id",
-        "transaction_type",
-        "state",
-    ],
+    sent: &SENT_BY_LISTS,
 };
 
 static CHAIN_TRANSACTION: RecordType = RecordType {
     name: "ChainTransaction",
     doc: "A transaction in the main chain's list.",
     identity: &["tx_id", "input", "output", "amount"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         field("input", &["input"], Utf8, "Input address as the API returns it; several are separated by commas."),
@@ -397,28 +325,14 @@ static CHAIN_TRANSACTION: RecordType = RecordType {
         BLOCK_HASH,
         TXID,
     ],
-    sent: &[
-        "tx_id",
-        "block_hash",
-        "height",
-        "transaction_time",
-        "input",
-        "output",
-        "is_input_contract",
-        "is_output_contract",
-        "amount",
-        "transaction_symbol",
-        "tx_fee",
-        "method_id",
-        "transaction_type",
-        "state",
-    ],
+    sent: &SENT_BY_LISTS,
 };
 
 static TRANSACTION: RecordType = RecordType {
     name: "Transaction",
     doc: "A transaction of the main chain, looked up by its hash.",
     identity: &["tx_id"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         FROM,
@@ -465,6 +379,7 @@ static EVENT_LOG: RecordType = RecordType {
     name: "EventLog",
     doc: "One event that a contract logged during a transaction.",
     identity: &["tx_id", "log_index"],
+    roles: OF_TRANSACTION,
     fields: &[
         TRANSACTION_TIME,
         field("address", &["address"], Utf8, "Contract that logged the event."),

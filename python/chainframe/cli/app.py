@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from chainframe import ChainframeError, TransportError, __version__, _native
+from chainframe import ChainframeError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
+from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.messages import echo, echo_error, stats, text_of
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.cli.export import Destination
 
-DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
-HEIGHTS = {"height", "zone_block_height"}
-FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
 COMPLETE = "_CHAINFRAME_COMPLETE"
 # Missing hashes that are listed.
 SHOWN = 10
@@ -164,8 +161,9 @@ def _selects(endpoint: dict[str, Any]) -> list[bool]:
 def _command(endpoint: dict[str, Any]) -> click.Command:
     own = _call_options(endpoint)
     names = [option.name for option in own if option.name]
-    can_follow = endpoint["page_size_max"] and not HEIGHTS.isdisjoint(FIELDS[endpoint["record"]])
-    result = result_options(FIELDS[endpoint["record"]] + ["queried"] * any(_selects(endpoint)))
+    fields = [field["name"] for field in record_of(endpoint["name"])["fields"]]
+    can_follow = endpoint["page_size_max"] and height_column(fields) is not None
+    result = result_options(fields + [QUERIED] * any(_selects(endpoint)))
     # `--resume` and `--overwrite` are options of the same name as `--mode`.
     stated = {str(option.name) for option in result}
 
@@ -262,7 +260,7 @@ def _saved(target: Destination | None) -> str:
     return f"; {saved:,} records saved; rerun with --resume to continue" if saved else "; no records saved"
 
 
-for _endpoint in DECLARED["endpoints"]:
+for _endpoint in ENDPOINTS.values():
     app.add_command(_command(_endpoint))
 for _tool in TOOLS:
     app.add_command(_tool)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from chainframe._native import _declaration
+from chainframe._declared import ENDPOINTS
 
 
 @dataclass
@@ -27,19 +26,13 @@ class Column:
     sides: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-@cache
-def endpoint(resource: str) -> dict[str, Any]:
-    declared: dict[str, Any] = json.loads(_declaration())
-    return next(endpoint for endpoint in declared["endpoints"] if endpoint["name"] == resource)
-
-
 def parameters(resource: str) -> list[dict[str, Any]]:
-    declared: list[dict[str, Any]] = endpoint(resource)["params"]
+    declared: list[dict[str, Any]] = ENDPOINTS[resource]["params"]
     return declared
 
 
 def page_size(resource: str) -> int:
-    return int(endpoint(resource)["page_size_max"] or 1)
+    return int(ENDPOINTS[resource]["page_size_max"] or 1)
 
 
 @cache

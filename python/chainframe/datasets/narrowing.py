@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import ENDPOINTS
 from chainframe._native import _restore_query
-from chainframe.datasets.declared import endpoint, page_size
+from chainframe.datasets.declared import page_size
 from chainframe.datasets.hashes import shown
 from chainframe.datasets.plan import (
     Arguments,
@@ -84,7 +85,7 @@ class Narrowing:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""
         if (
             self._list_client is None
-            or not endpoint(self.resource)["page_size_max"]
+            or not ENDPOINTS[self.resource]["page_size_max"]
             or self.cost(queries, None) <= DIRECT
         ):
             return None
@@ -104,9 +105,7 @@ class Narrowing:
         return sum(costs)
 
     def time_bounds(self) -> TimeBounds | None:
-        return (
-            None if self._list_solver is None or self._list_client is None else time_bounds(self.resource, self._schema)
-        )
+        return None if self._list_solver is None or self._list_client is None else time_bounds(self.resource)
 
     def by_time(self, queries: list[Query[Any]]) -> list[Query[Any]] | None:
         """Queries for the times that the filter can accept, or `None` if times do not narrow a list. Sends nothing."""
@@ -139,7 +138,7 @@ class Narrowing:
 
     def counted(self, spent: list[Report]) -> int | None:
         """Number of records of the whole query where a response counts them, from one request."""
-        if self._list_client is None or self._list_solver is not None or not endpoint(self.resource)["is counted"]:
+        if self._list_client is None or self._list_solver is not None or not ENDPOINTS[self.resource]["is counted"]:
             return None
         page = self._first_record(self._list_client, self._given, spent)
         # A count about that of the result window may be any other.
@@ -166,7 +165,7 @@ class Narrowing:
     @property
     def _window(self) -> float:
         """Number of records to which the list can be paged."""
-        is_limited = self._list_client is not None and endpoint(self.resource)["chain"] == "main"
+        is_limited = self._list_client is not None and ENDPOINTS[self.resource]["chain"] == "main"
         return self._list_client.deployment.result_window if is_limited and self._list_client is not None else math.inf
 
     @property

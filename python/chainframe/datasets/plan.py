@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from chainframe.datasets.declared import Column, bounded_columns, endpoint, parameters
+from chainframe._declared import ENDPOINTS, record_of
+from chainframe.datasets.declared import Column, bounded_columns, parameters
 from chainframe.datasets.hashes import DIRECTION, DIRECTIONS, Lookup
 from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.values import Range, Solver, as_decimal
@@ -32,9 +33,6 @@ HEIGHTS_PER_REQUEST = 100
 
 # Maximum number of ranges of times that are requested separately: the heights of each are searched.
 MAX_TIMES = 4
-
-# Lists from the newest block down, with one record a block: the columns of its height and time.
-DESCENDING = {"blocks": ("height", "block_time")}
 
 Arguments = dict[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,19 +58,23 @@ def _time_parameters(resource: str) -> dict[str, str]:
     return {bound: parameter["name"] for parameter in ends for bound in parameter["bounds"].values()}
 
 
-def time_bounds(resource: str, schema: pa.Schema) -> TimeBounds | None:
+def time_bounds(resource: str) -> TimeBounds | None:
     ends = _time_parameters(resource)
     if not ends:
         return None
-    column, height = next(
-        pair
-        for pair in (("transaction_time", "height"), ("zone_block_time", "zone_block_height"))
-        if pair[0] in schema.names
-    )
+    roles = record_of(resource)["roles"]
     is_expanded = any(
         parameter["name"] == "start_height" and parameter["wire"] is None for parameter in parameters(resource)
     )
-    return TimeBounds(column, height, ends["at least"], ends["at most"], is_expanded, endpoint(resource)["is counted"])
+    is_counted = ENDPOINTS[resource]["is counted"]
+    return TimeBounds(roles["time"], roles["height"], ends["at least"], ends["at most"], is_expanded, is_counted)
+
+
+@cache
+def descending(resource: str) -> tuple[str, ...]:
+    """Columns of the height and time of a list from the newest block down, with one record a block; else none."""
+    roles = record_of(resource)["roles"]
+    return (roles["height"], roles["time"]) if ENDPOINTS[resource]["is consecutive"] else ()
 
 
 def narrowed(
@@ -124,7 +126,7 @@ def timed(
 
     The API has no such filter: the client searches the heights of the times.
     """
-    bounds = time_bounds(resource, schema)
+    bounds = time_bounds(resource)
     ranges = None if bounds is None else solver.ranges(bounds.column)
     if bounds is None or ranges is None:
         return None

@@ -12,7 +12,7 @@ from pyarrow import compute as pc
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
-from chainframe.datasets.plan import DESCENDING, arguments
+from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.projection import Columns, Projection
 from chainframe.datasets.sets import ArgumentColumn
 from chainframe.datasets.times import Index, is_cheaper, is_searched
@@ -341,7 +341,7 @@ class Scanner:
 
     def _floors(self) -> dict[str, int]:
         """Lowest values that the filter accepts of the columns by which a list is ordered."""
-        return self._narrowing.floors(DESCENDING.get(self._narrowing.resource, ()))
+        return self._narrowing.floors(descending(self._narrowing.resource))
 
     def _descended(self, queries: list[Query[Any]], floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Reads a list in the order of heights down to the lowest height or time that the filter accepts.
@@ -351,7 +351,7 @@ class Scanner:
         if len(queries) <= 1 and queries != [self._query]:
             yield from self._streams(queries)
             return
-        height, time = DESCENDING[self._narrowing.resource]
+        height, time = descending(self._narrowing.resource)
         floor = floors.get(height, 0)
         below: list[Query[Any]] = []
         stream = self._stream(self._query, self._narrowing.page_size)
@@ -381,7 +381,7 @@ class Scanner:
             names |= {bounds.column, bounds.height}
         if (lookup := self._narrowing.lookup(self._narrowing.queries())) is not None:
             names |= lookup.needed
-        names.update(DESCENDING.get(self._narrowing.resource, ()))
+        names.update(descending(self._narrowing.resource))
         # A batch without columns has no rows either.
         return [name for name in self.dataset_schema.names if name in names] or self.dataset_schema.names[:1]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainframe._declared import QUERIED
 from chainframe.datasets.declared import bounded_columns, parameters
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from chainframe import Query
     from chainframe.datasets.values import Range, Solver
-
-QUERIED = "queried"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from chainframe._declared import height_column
 from chainframe._native import Hint
 from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
@@ -18,7 +19,7 @@ from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
-from chainframe.exports.tables import Encoding, TableWriter, height_in, order_of
+from chainframe.exports.tables import Encoding, TableWriter, order_of
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class FileRequest:
 def _order(parts: Iterable[Location], schema: pa.Schema) -> Any:  # noqa: ANN401 - of pyarrow
     import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
 
-    height = height_in(schema)
+    height = height_column(schema.names)
     if height is None:
         return None
     columns = [pyarrow.parquet.read_table(arrow_source(part), columns=[height]) for part in parts]

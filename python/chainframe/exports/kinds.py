@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chainframe import _native
+from chainframe._declared import ENDPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,13 +48,7 @@ def _is_query(value: Any) -> bool:  # noqa: ANN401 - JSON
     ):
         return False
     most = value.get("max_items")
-    return value.get("call") in _calls() and (most is None or is_count(most))
-
-
-@cache
-def _calls() -> frozenset[str]:
-    declared = json.loads(_native._declaration())  # noqa: SLF001 - of this package
-    return frozenset(endpoint["name"] for endpoint in declared["endpoints"])
+    return value.get("call") in ENDPOINTS and (most is None or is_count(most))
 
 
 def _is_link(value: Any) -> bool:  # noqa: ANN401 - JSON

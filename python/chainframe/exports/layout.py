@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
+from chainframe._declared import height_column
 from chainframe._objects import is_url, location
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
 from chainframe.exports.series import exports_in, read
-from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, height_in, write_table
+from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, write_table
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class _Plan:
     ) -> None:
         self._pc: Any = load("pyarrow.compute", extra="arrow")
         self._rows = rows
-        height = height_in(rows.schema)
+        height = height_column(rows.schema.names)
         if height is None:
             raise InvalidParameterError("must be of records with a height", parameter="series")
         self._height = height

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, attempt, exists, location
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.manifest import Manifest
-from chainframe.exports.rows import declared, height_column, row_keys
+from chainframe.exports.rows import amounts, height_of, row_keys
 from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load
 
@@ -107,7 +107,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     if manifest.since is None or manifest.settled is None:
         return None
     pc: Any = load("pyarrow.compute", extra="arrow")
-    height = height_column(manifest.schema)
+    height = height_of(manifest)
     earlier = _back(_linked(directory, manifest.since))
     newest = next(earlier)
     loaded = [newest]
@@ -298,8 +298,7 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     dataset: Any = load("pyarrow.dataset", extra="arrow")
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     arrow: Any = load("pyarrow", extra="arrow")
-    amounts = declared()[members[0].manifest.query["call"]].amounts
-    texts = _amounts_as_text(members, amounts)
+    texts = _amounts_as_text(members, amounts(members[0].manifest.query["call"]))
     pieces: list[_Piece] = []
     for member in members:
         manifest = member.manifest
@@ -323,7 +322,7 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     return whole
 
 
-def _amounts_as_text(members: list[_Member], amounts: frozenset[str]) -> set[str]:
+def _amounts_as_text(members: list[_Member], amounts: set[str]) -> set[str]:
     """Return the amounts that are text in some of the exports; raises `ExportError` if other columns differ."""
     first, texts = members[0], set[str]()
     for member in members[1:]:
@@ -355,7 +354,7 @@ def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Man
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     if piece.highest <= above:
         return
-    height = height_column(manifest.schema)
+    height = height_of(manifest)
     table = piece.rows
     if isinstance(table, Path | ObjectPath):
         source = arrow_source(table)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe.errors import ExportError, SettledHeightError
-from chainframe.exports.rows import height_column, row_keys, row_values
+from chainframe.exports.rows import height_of, row_keys, row_values
 from chainframe.exports.series import CHANGE, Tail
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
@@ -195,7 +195,7 @@ class SettledWriter(ParquetWriter):
             message = f"{path}: the list {where}, and the earlier export ends at height {end}"
             raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)
         pc: Any = load("pyarrow.compute", extra="arrow")
-        return earlier.filter(pc.field(height_column(earlier.schema.names)) <= head)
+        return earlier.filter(pc.field(height_of(self.manifest)) <= head)
 
     def _finish(self) -> None:
         reasons: list[str] = []
@@ -227,7 +227,7 @@ def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Cha
     arrow: Any = load("pyarrow", extra="arrow")
     sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
-    height = old.schema.get_field_index(height_column(old.schema.names))
+    height = old.schema.get_field_index(height_of(manifest))
     ours, theirs = Counter(old_rows), Counter(new_rows)
     changed_rows = {*(ours - theirs), *(theirs - ours)}
     deep = [row[height] for row in changed_rows if row[height] <= above]

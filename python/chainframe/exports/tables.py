@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import height_column
 from chainframe.errors import InvalidParameterError
 from chainframe.frames import load
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-HEIGHTS = ("height", "zone_block_height")
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 ROWS_PER_GROUP = 131_072
 
@@ -86,7 +86,7 @@ def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | No
     """Return the order by height, in which lists come, if the rows have it; `schema` is that of the file."""
     parquet = load("pyarrow.parquet", extra="arrow")
     compute: Any = load("pyarrow.compute", extra="arrow")
-    name = height_in(table.schema)
+    name = height_column(table.schema.names)
     if name is None or table.num_rows == 0 or table[name].null_count:
         return None
     heights = table[name].combine_chunks()
@@ -96,7 +96,3 @@ def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | No
         if compute.all(is_ordered(before, after), min_count=0).as_py():
             return [parquet.SortingColumn(column, descending=is_descending)]
     return None
-
-
-def height_in(schema: pa.Schema) -> str | None:
-    return next((name for name in HEIGHTS if name in schema.names), None)

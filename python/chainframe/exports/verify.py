@@ -12,7 +12,6 @@ The first way is the query of the export, page by page. The second way depends o
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter, defaultdict
 from decimal import Decimal
@@ -23,6 +22,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
+from chainframe._declared import ENDPOINTS, LAWS, record_of
 from chainframe._objects import arrow_files
 from chainframe.errors import ExportError
 from chainframe.exports.series import linked_path
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
-CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
-RANGES = {"cross_chain_transactions", "address_transactions"}
-"""Calls whose range of heights is a filter of the API."""
 MAX_GAP = 50
 """Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
@@ -94,11 +90,15 @@ class Verifier:
         self._call: str = manifest.query["call"]
         self._arguments: Row = manifest.query["arguments"]
         self._columns = list(manifest.schema)
-        record = next(one for one in DECLARED["records"] if one["name"] == CALLS[self._call]["record"])
+        record = record_of(self._call)
+        self.height, self.tx_id = record["roles"]["height"], record["roles"]["transaction"]
+        self._params = {param["name"]: param for param in ENDPOINTS[self._call]["params"]}
+        # True if a range of heights is a filter of the API.
+        self._is_range = "start_height" in self._params and self._params["start_height"]["wire"] is not None
         self._kinds = {field["name"]: field["kind"] for field in record["fields"]}
         self._numbers = {name for name, kind in self._kinds.items() if kind in {"amount", "estimate"}}
         self._key = [name for name in record["identity"] if name in manifest.schema]
-        self._chain: dict[str, str] = {CALLS[self._call]["chain"]: manifest.query["chain"]}
+        self._chain: dict[str, str] = {ENDPOINTS[self._call]["chain"]: manifest.query["chain"]}
         self._requests = 0
 
     def run(self) -> Verification:
@@ -109,11 +109,10 @@ class Verifier:
         return Verification(self._manifest.rows, len(self._manifest.parts), sampled, self._requests, tuple(differences))
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
-        params = {param["name"] for param in CALLS[self._call]["params"]}
-        has_heights = "height" in params or self._call in RANGES
+        has_heights = "height" in self._params or self._is_range
         if not self._manifest.rows:
             return
-        laws = [law for law in DECLARED["laws"] if law["endpoint"] == self._call]
+        laws = [law for law in LAWS if law["endpoint"] == self._call]
         # An export that continues another one has what was added only.
         is_whole = self._manifest.since is None and not self._is_set()
         if is_whole and any(set(law["columns"]) <= set(self._columns) for law in laws):
@@ -129,7 +128,7 @@ class Verifier:
             and not {"height", "block_hash", "tx_id"} & self._arguments.keys()
         ):
             yield "heights", self.by_heights
-        elif CALLS[self._call]["page_size_max"] and self._key:
+        elif ENDPOINTS[self._call]["page_size_max"] and self._key:
             yield "pages", self.by_pages
         if self._call == "transactions_by_hash" and {"tx_id", "height"} <= set(self._columns):
             yield "heights", self.by_blocks
@@ -139,16 +138,8 @@ class Verifier:
             yield "logs", self.by_logs
 
     def _is_set(self) -> bool:
-        params = CALLS[self._call]["params"]
-        return any(param["selects list"] and isinstance(self._arguments.get(param["name"]), list) for param in params)
-
-    @property
-    def height(self) -> str:
-        return "zone_block_height" if self._call == "cross_chain_transactions" else "height"
-
-    @property
-    def tx_id(self) -> str:
-        return "main_tx_hash" if self._call == "cross_chain_transactions" else "tx_id"
+        selecting = (name for name, param in self._params.items() if param["selects list"])
+        return any(isinstance(self._arguments.get(name), list) for name in selecting)
 
     # Records of the export.
 
@@ -165,7 +156,7 @@ class Verifier:
 
     def fetch(self, call: str, arguments: Row, **options: Any) -> list[Row]:  # noqa: ANN401 - of the call
         query: Query[Any] = getattr(self._client, call)(
-            **arguments, **options, chain=self._chain.get(CALLS[call]["chain"])
+            **arguments, **options, chain=self._chain.get(ENDPOINTS[call]["chain"])
         )
         records = query.collect()
         self._requests += records.report.requests
@@ -183,7 +174,7 @@ class Verifier:
 
     def fetch_list(self, **bounds: int) -> list[Row]:
         """The list of the export within bounds, with another page size."""
-        most = self._client.deployment.max_page_size or CALLS[self._call]["page_size_max"]
+        most = self._client.deployment.max_page_size or ENDPOINTS[self._call]["page_size_max"]
         times = {"start_time", "end_time"} if bounds else set()
         arguments = {name: value for name, value in self._arguments.items() if name not in times}
         if bounds:
@@ -201,8 +192,7 @@ class Verifier:
         earlier = self.end_of_earlier()
         inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair) and min(pair) > earlier]
         sampled = self._random.sample(inner, min(self._sample, len(inner)))
-        is_range = self._call in RANGES
-        narrow = [pair for pair in sampled if is_range or width(pair) < MAX_GAP]
+        narrow = [pair for pair in sampled if self._is_range or width(pair) < MAX_GAP]
         compared, differences = 0, list[Difference]()
         for place in merged(narrow):
             ours = self.rows(self._columns, *place)
@@ -224,7 +214,7 @@ class Verifier:
 
     def fetch_place(self, low: int, high: int) -> list[Row]:
         """All records of a range of heights."""
-        if self._call in RANGES:
+        if self._is_range:
             return self.fetch_list(start_height=low, end_height=high)
         return [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
 
@@ -233,7 +223,7 @@ class Verifier:
         between = range(low + 1, high)
         if not between:
             return []
-        if self._call in RANGES:
+        if self._is_range:
             return self.fetch_list(start_height=between[0], end_height=between[-1])
         probed = sorted(self._random.sample(between, min(PROBES, len(between))))
         return [row for height in probed for row in self.fetch_list(height=height)]
@@ -309,7 +299,7 @@ class Verifier:
         return Found(compared, differences)
 
     def by_invariants(self) -> Found:
-        declared = {name for law in DECLARED["laws"] if law["endpoint"] == self._call for name in law["columns"]}
+        declared = {name for law in LAWS if law["endpoint"] == self._call for name in law["columns"]}
         rows = self.rows(sorted(declared.intersection(self._columns)))
         height = self.height
         if rows and height in rows[0] and (rows[0][height] or 0) < (rows[-1][height] or 0):
@@ -324,7 +314,7 @@ class Verifier:
         return Found(compared, [Difference("invariants", "missing", f"{law}: {text}") for law, text in broken.items()])
 
     def precision(self, contract: str) -> int:
-        for kind in CALLS["tokens"]["params"][0]["kind"]["one of"]:
+        for kind in ENDPOINTS["tokens"]["params"][0]["kind"]["one of"]:
             for token in self.fetch("tokens", {"token_contract_address": contract, "protocol_type": kind}):
                 return int(token["precision"] or 0)
         return 0

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from chainframe._declared import QUERIED, height_column
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import ExportError, NumericOverflowError
@@ -301,7 +302,8 @@ class ParquetWriter:
 
 
 def _keys(records: Records[Any]) -> list[list[Any]]:
-    heights = (getattr(record, "height", getattr(record, "zone_block_height", None)) for record in records)
+    column = height_column(records.schema.names)
+    heights = (column and getattr(record, column) for record in records)
     return [list(pair) for pair in zip(records._identities(), heights, strict=True)]  # noqa: SLF001 - of this package
 
 
@@ -314,9 +316,9 @@ def _highest(records: Records[Any]) -> list[list[Any]]:
 
 def _values_queried(records: Records[Any]) -> dict[str, int]:
     """Return how many of the records the list of each value of a set returned."""
-    if "queried" not in records.schema.names:
+    if QUERIED not in records.schema.names:
         return {}
-    values = records.to_arrow(columns=["queried"])["queried"]
+    values = records.to_arrow(columns=[QUERIED])[QUERIED]
     compute = load("pyarrow.compute", extra="arrow")
     counts = compute.value_counts(compute.list_flatten(values))
     return {str(each["values"]): int(each["counts"].as_py()) for each in counts}

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Undo
+from chainframe._declared import height_column
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.contract import height_of
 
 try:
     import dlt
@@ -84,7 +84,7 @@ def follow(
     >>> pipeline = dlt.pipeline("chain", destination="duckdb", dataset_name="chain")
     >>> pipeline.run(follow(client.blocks(), "blocks"))
     """
-    if columns is not None and height_of(columns) is None:
+    if columns is not None and height_column(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which the rows of a reorganization are found"
         raise InvalidParameterError(problem, parameter="columns")
     if query._values:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
@@ -93,7 +93,7 @@ def follow(
         )
         raise InvalidParameterError(problem, parameter="query")
 
-    height = height_of(columns or query.partial.schema.names) or "height"
+    height = height_column(columns or query.partial.schema.names) or "height"
 
     @dlt.resource(
         name=name,
@@ -147,7 +147,7 @@ class _Loaded:
             self._gone[height] = range(max(self._rows.pop(height), before.stop))
 
     def keyed(self, table: pa.Table) -> pa.Table:
-        heights: Any = table[height_of(table.schema.names) or "height"].to_pylist()
+        heights: Any = table[height_column(table.schema.names) or "height"].to_pylist()
         counts: Counter[int] = Counter()
         keys = []
         for height in heights:

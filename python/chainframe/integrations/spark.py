@@ -23,13 +23,13 @@ The executors read the base URL and the credentials from their environment, `CHA
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from chainframe import Client, InvalidParameterError, Query, _native
+from chainframe import Client, InvalidParameterError, Query
 from chainframe._arguments import similar
+from chainframe._declared import ENDPOINTS
 
 try:
     import pyarrow as pa
@@ -53,12 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["ChainframeSource"]
-
-_CALLS: dict[str, dict[str, Any]] = {
-    call["name"]: call
-    for call in json.loads(_native._declaration())["endpoints"]  # noqa: SLF001 - made for what is derived
-}
-
 
 # Options of reads only, of streams only, and of both.
 _OF_READS = ("numPartitions", "concurrent_tasks", "push_filters", "max_items")
@@ -159,8 +153,8 @@ class Job:
         # Spark's own: the argument of `load`.
         given.pop("path", None)
         call = given.pop("resource", None)
-        if call not in _CALLS:
-            raise InvalidParameterError(f"resource must be one of {', '.join(_CALLS)}; got {call!r}")
+        if call not in ENDPOINTS:
+            raise InvalidParameterError(f"resource must be one of {', '.join(ENDPOINTS)}; got {call!r}")
         job = cls(
             call=call,
             num_partitions=_number(given, "numPartitions", minimum=1, default=8),
@@ -175,8 +169,8 @@ class Job:
             max_rows_per_batch=_number(given, "max_rows_per_batch", minimum=1, default=10_000),
             arguments={},
         )
-        params = {param["name"]: param for param in _CALLS[call]["params"]}
-        numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
+        params = {param["name"]: param for param in ENDPOINTS[call]["params"]}
+        numbers = ("page_size", "max_items") if ENDPOINTS[call]["page_size_max"] else ()
         selects = any(param["selects list"] for param in params.values())
         arguments_known = [*params, "chain", *numbers, *(["unique"] if selects else [])]
         others = (name for name in (*_OF_BOTH, *_OF_READS, *_OF_STREAMS) if name != "max_items")

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import QUERIED, height_column
 from chainframe._notes import continues, ending_at_the_caller
 from chainframe._threads import in_thread
 from chainframe.errors import (
@@ -17,7 +18,7 @@ from chainframe.errors import (
     ReorganizationError,
 )
 from chainframe.frames import load
-from chainframe.sinks.contract import QUERIED, Change, Clear, Extent, Position, Sink, foreign, height_of
+from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign
 from chainframe.sinks.targets import sink_of
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _form(query: Any, columns: Sequence[str] | None, numbers: str) -> Form:  # n
     if columns is not None and query._values and QUERIED not in columns:  # noqa: SLF001 - of this package
         problem = f"({', '.join(columns)}) must contain {QUERIED}, by which sync finds the rows of each list of a set"
         raise InvalidParameterError(problem, parameter="columns")
-    if columns is not None and height_of(columns) is None:
+    if columns is not None and height_column(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
         raise InvalidParameterError(problem, parameter="columns")
     return Form(None if columns is None else tuple(columns), numbers)
@@ -258,7 +259,7 @@ class _State:
         self._next = (event.cursor, self._highest(rows))
 
     def _highest(self, rows: pa.Table) -> int | None:
-        heights: Any = rows[height_of(rows.schema.names) or "height"]
+        heights: Any = rows[height_column(rows.schema.names) or "height"]
         return max((height for height in heights.to_pylist() if height is not None), default=self._height)
 
     def commit_before(self, error: BaseException) -> None:

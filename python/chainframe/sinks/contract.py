@@ -14,7 +14,7 @@ from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator
 
     import pyarrow as pa
 
@@ -369,16 +369,6 @@ def name_parts(table: str, limit: int) -> list[str]:
     return parts
 
 
-QUERIED = "queried"
-"""Column of a set: the arguments whose lists returned the row, as a list of one."""
-
-
 def text_literal(text: str) -> str:
     """Return a string of SQL."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def height_of(names: Iterable[str]) -> str | None:
-    """Return the column of heights among those of a table."""
-    names = set(names)
-    return next((name for name in ("height", "zone_block_height") if name in names), None)

@@ -9,21 +9,11 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from chainframe._declared import QUERIED, height_column
 from chainframe._paths import URL, refuse_link
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
-from chainframe.sinks.contract import (
-    QUERIED,
-    Change,
-    Clear,
-    Extent,
-    Failure,
-    Position,
-    Sink,
-    database_errors,
-    height_of,
-    text_literal,
-)
+from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, text_literal
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -75,7 +65,7 @@ class DeltaSink(Sink):
         table, removed, above = self._table, 0, None
         if change.undo_after is not None and table is not None:
             files = table.to_pyarrow_dataset()
-            column = height_of(files.schema.names) or "height"
+            column = height_column(files.schema.names) or "height"
             above = f"{column} > {int(change.undo_after)}"
             if change.undo_of is not None:
                 above += f" AND array_has({QUERIED}, {text_literal(change.undo_of)})"
@@ -153,7 +143,7 @@ def _extent(table: deltalake.DeltaTable) -> Extent:
     import pyarrow.compute  # noqa: PLC0415 - deltalake has it
 
     files: Any = pyarrow.table(table.get_add_actions(flatten=True))
-    column = height_of([field.name for field in table.schema().fields])
+    column = height_column([field.name for field in table.schema().fields])
     names = ["num_records", f"max.{column}"]
     if all(name in files.column_names and files[name].null_count == 0 for name in names):
         rows, highest = (pyarrow.compute.sum(files[names[0]]), pyarrow.compute.max(files[names[1]]))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from chainframe._declared import QUERIED, height_column
 from chainframe._paths import refuse_link
 from chainframe.sinks.contract import (
-    QUERIED,
     STATE,
     Change,
     Clear,
@@ -18,7 +18,6 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
-    height_of,
     name_parts,
     open_transaction,
     quoted,
@@ -63,7 +62,7 @@ class DuckDbSink(Sink):
             elif change.clear is Clear.ROWS:
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
             if change.undo_after is not None:
-                column = quoted(height_of(self._columns()) or "height")
+                column = quoted(height_column(self._columns()) or "height")
                 above = f"{column} > {int(change.undo_after)}"
                 if change.undo_of is not None:
                     above += f" AND list_contains({QUERIED}, {text_literal(change.undo_of)})"
@@ -155,7 +154,7 @@ class DuckDbSink(Sink):
     def _extent(self) -> Extent | None:
         if self._table_in(*self._place) is None:
             return None
-        column = height_of(self._columns())
+        column = height_column(self._columns())
         # Others may have changed its type.
         highest = f"max({column})::BIGINT" if column else "NULL"
         return Extent(*self._execute(f"SELECT count(*), {highest} FROM {quoted(*self._place)}")[0])  # noqa: S608

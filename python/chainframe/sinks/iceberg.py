@@ -12,19 +12,10 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.types import LongType
 
+from chainframe._declared import QUERIED, height_column
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.contract import (
-    QUERIED,
-    Change,
-    Clear,
-    Extent,
-    Failure,
-    Position,
-    Sink,
-    database_errors,
-    height_of,
-)
+from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +74,7 @@ class IcebergSink(Sink):
                 transaction.delete(AlwaysTrue())
             rows = change.rows
             if change.undo_after is not None and self._table is not None:
-                above = f"{height_of(self._table.schema().column_names)} > {int(change.undo_after)}"
+                above = f"{height_column(self._table.schema().column_names)} > {int(change.undo_after)}"
                 removed, kept = _found_above(self._table, above, change.undo_of)
                 if removed:
                     transaction.delete(above)
@@ -143,7 +134,7 @@ def _stored(table: Table) -> Position | None:
 
 def _extent(table: Table) -> Extent:
     """Read rows and greatest height from the statistics of the files, or from the files if they have none."""
-    column = height_of(table.schema().column_names)
+    column = height_column(table.schema().column_names)
     if column is None:
         return Extent(int(table.scan().count()), None)
     field = table.schema().find_field(column).field_id

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import adbc_driver_manager
 
+from chainframe._declared import QUERIED, height_column
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.contract import (
-    QUERIED,
     STATE,
     Change,
     Clear,
@@ -21,7 +21,6 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
-    height_of,
     name_parts,
     one_line,
     open_transaction,
@@ -107,7 +106,7 @@ class PostgresqlSink(Sink):
             elif change.clear is Clear.ROWS:
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
             if change.undo_after is not None:
-                column = quoted(height_of(self._columns(cursor)) or "height")
+                column = quoted(height_column(self._columns(cursor)) or "height")
                 above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
                 if change.undo_of is not None:
                     above += f" AND {text_literal(change.undo_of)} = ANY ({QUERIED})"
@@ -216,7 +215,7 @@ class PostgresqlSink(Sink):
         columns = self._columns(cursor)
         if not columns:
             return None
-        column = height_of(columns)
+        column = height_column(columns)
         # Others may have changed its type.
         highest = f"max({column})::bigint" if column else "NULL::bigint"
         return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted

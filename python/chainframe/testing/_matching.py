@@ -10,6 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, InvalidParameterError
+from chainframe._declared import ENDPOINTS
 from chainframe._native import _sent_value
 from chainframe.testing import _normalize, _requests
 
@@ -28,9 +29,8 @@ def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str,
     Raises `ConfigError` for a parameter that the call does not send, and for a value that it does not take: no request
     could have it. None may be given for any parameter of the API.
     """
-    endpoints = _requests.endpoints()
-    calls = list(endpoints.values()) if call is None else [_requests.endpoint(call)]
-    sent, known = _requests.sent_names(calls), _requests.sent_names(endpoints.values())
+    calls = list(ENDPOINTS.values()) if call is None else [_requests.endpoint(call)]
+    sent, known = _requests.sent_names(calls), _requests.sent_names(ENDPOINTS.values())
     for name, value in params.items():
         if name in sent or (value is None and name in known):
             continue

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
-from chainframe._native import _declaration
+from chainframe._declared import record_of
 from chainframe._paths import for_arrow
-from chainframe.testing import _requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,8 +102,7 @@ def _short(value: object) -> str:
 
 @cache
 def _fields(call: str) -> dict[str, dict[str, Any]]:
-    records = {record["name"]: record["fields"] for record in json.loads(_declaration())["records"]}
-    return {field["name"]: field for field in records[_requests.record(call)]}
+    return {field["name"]: field for field in record_of(call)["fields"]}
 
 
 def _is_json(data: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Deployment
+from chainframe._declared import ENDPOINTS
 from chainframe._native import _decode_response, _restore_records, _restore_report
 from chainframe.testing import _normalize, _requests
 
@@ -43,7 +44,7 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     if isinstance(content, bytes):
         return _decode_response(call, content, _normalize.source(data), Deployment(), _complete(0))
     columns, sources = _normalize.columns(call, content, Deployment())
-    return _restore_records(_requests.record(call), columns, _complete(len(sources)))
+    return _restore_records(ENDPOINTS[call]["record"], columns, _complete(len(sources)))
 
 
 def _complete(records: int) -> Report:

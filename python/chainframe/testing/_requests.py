@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from chainframe import ConfigError
-from chainframe._native import _declaration
+from chainframe._declared import ENDPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,17 +18,11 @@ PAGING = {"page": "page", "page_size": "limit", "chain": "chainShortName"}
 COUNTS = ("page", "page_size")
 
 
-@cache
-def endpoints() -> dict[str, dict[str, Any]]:
-    endpoints: dict[str, dict[str, Any]] = {each["name"]: each for each in json.loads(_declaration())["endpoints"]}
-    return endpoints
-
-
 def endpoint(call: str) -> dict[str, Any]:
     """Return the declaration of a call."""
-    if call not in list(endpoints()):
-        raise ConfigError(f"call must be one of {', '.join(endpoints())}; got {call!r}")
-    return endpoints()[call]
+    if call not in list(ENDPOINTS):
+        raise ConfigError(f"call must be one of {', '.join(ENDPOINTS)}; got {call!r}")
+    return ENDPOINTS[call]
 
 
 def page_size_max(call: str, deployment: Deployment) -> int | None:
@@ -39,20 +31,12 @@ def page_size_max(call: str, deployment: Deployment) -> int | None:
     return size and (deployment.max_page_size or size)
 
 
-def record(call: str) -> str:
-    """Return the name of a call's record class."""
-    name: str = endpoint(call)["record"]
-    return name
-
-
 def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
     """Return a log entry with its parsed query and the name of its call."""
     params: dict[str, str] = {}
     for name, value in parse_qsl(entry["query"], keep_blank_values=True):
         params[name] = f"{params[name]},{value}" if name in params else value
-    calls = {
-        each["path"].format(main=deployment.main, zone=deployment.zone): name for name, each in endpoints().items()
-    }
+    calls = {each["path"].format(main=deployment.main, zone=deployment.zone): name for name, each in ENDPOINTS.items()}
     described: LoggedRequest = {**entry, "call": calls.get(entry["path"], ""), "params": params}  # type: ignore[typeddict-item]
     return described
 

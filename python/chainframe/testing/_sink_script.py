@@ -8,9 +8,10 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import QUERIED
 from chainframe.frames import load
 from chainframe.sinks.base import Form, run
-from chainframe.sinks.contract import QUERIED, Position
+from chainframe.sinks.contract import Position
 from chainframe.testing._records import make_records
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::interface::{Bound, Chain, ENDPOINTS, LAWS, ParamKind, ParamRole, RECORDS};
+use crate::interface::{Bound, Chain, ENDPOINTS, LAWS, Order, ParamKind, ParamRole, RECORDS, Roles};
 
 #[pyfunction]
 pub fn _declaration() -> String {
@@ -23,7 +23,14 @@ pub fn _declaration() -> String {
                     })
                 })
                 .collect();
-            json!({"name": record.name, "doc": record.doc, "identity": record.identity, "fields": fields})
+            let Roles { height, time, block, transaction } = record.roles;
+            json!({
+                "name": record.name,
+                "doc": record.doc,
+                "identity": record.identity,
+                "roles": {"height": height, "time": time, "block": block, "transaction": transaction},
+                "fields": fields,
+            })
         })
         .collect();
     let endpoints: Vec<Value> = ENDPOINTS
@@ -55,6 +62,7 @@ pub fn _declaration() -> String {
                 "record": endpoint.record().name,
                 "page_size_max": endpoint.page_size_max(),
                 "is counted": endpoint.counts(),
+                "is consecutive": endpoint.order == Order::Consecutive,
                 "params": params,
             })
         })

@@ -102,15 +102,13 @@ impl Kind {
             return Err("Results of some columns are not kept");
         }
         match query.growth_order() {
-            Some(GrowthOrder::NewestFirst) if hash_column(query.record()).is_none() && has_small_pages(query) => {
+            Some(GrowthOrder::NewestFirst) if query.record().block().is_none() && has_small_pages(query) => {
                 Err("Records without the hash of their block are kept in pages of the maximum size only")
             }
             Some(GrowthOrder::NewestFirst) => Ok(Self::List),
             Some(GrowthOrder::ByHeight) => Ok(Self::Heights),
             None if query.is_paged() && query.may_grow() => Err("A list that is not ordered by height is not kept"),
-            None if hash_column(query.record()).is_none() => {
-                Err("Records without the hash of their block are not kept")
-            }
+            None if query.record().block().is_none() => Err("Records without the hash of their block are not kept"),
             None => Ok(Self::Fixed),
         }
     }
@@ -134,11 +132,6 @@ fn key(start: &QueryStart) -> Result<Key, Error> {
     let declaration = format!("{:?} {:?}", query.endpoint(), query.record());
     let service = format!("{:?}", settings.deployment);
     Ok(Key::new(settings.base_url(), &service, query.endpoint().name, &asked, &declaration))
-}
-
-/// Column with the hash of the block of a record.
-fn hash_column(record: &RecordType) -> Option<usize> {
-    record.position("block_hash").or_else(|| record.position("hash"))
 }
 
 /// One read of a query with what the cache has of it.
@@ -335,7 +328,7 @@ fn highest_block(records: &Records, most: i64) -> Option<Anchor> {
 }
 
 fn highest_block_of(columns: &Columns, most: i64) -> Option<Anchor> {
-    let hash = hash_column(columns.record())?;
+    let hash = columns.record().block()?;
     let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, row)));
     let (height, row) = rows.filter(|(height, _)| *height <= most).max_by_key(|(height, _)| *height)?;
     let block_hash = columns.text(hash, row)?.to_owned();

@@ -174,8 +174,7 @@ impl FollowPlan {
 
     /// The changes of a delivered height that its records do not show, as a sentence of the report.
     pub fn blind_spot(&self) -> Option<Message> {
-        let record = self.list.endpoint().record();
-        let has_hash = ["block_hash", "hash"].iter().any(|name| record.position(name).is_some());
+        let has_hash = self.list.endpoint().record().block().is_some();
         let is_blind = self.spec.changes == Changes::Held && !has_hash;
         let sentence = "The list has no block hashes: a reorganization that keeps the record keys of a height is not \
                         noticed without ";

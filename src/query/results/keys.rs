@@ -5,7 +5,7 @@
 //! another block makes it another record.
 
 use crate::columns::{Column, Columns, Value};
-use crate::interface::Number;
+use crate::interface::{Number, RecordType};
 use crate::query::snapshot::Rows;
 
 /// Hash of a sequence of byte strings. Each string is read in words of eight bytes, little-endian, the last one padded
@@ -80,8 +80,10 @@ fn is_shortest(text: &str) -> bool {
     is_plain && !whole.is_empty() && !has_zeros && text != "-0"
 }
 
-/// Fields that identify the block of a record. They change if the record is included again in another block.
-const BLOCK: [&str; 3] = ["block_hash", "height", "zone_block_height"];
+/// Columns of the block of a record. They change if the record is included again in another block.
+fn block_columns(record: &RecordType) -> impl Iterator<Item = usize> {
+    [record.position("block_hash"), record.height()].into_iter().flatten()
+}
 
 /// Key of one record: of its identifying fields, or of all its fields if it has none of them.
 fn record_key(columns: &Columns, row: usize) -> u64 {
@@ -138,11 +140,9 @@ impl Rows for Columns {
 
     fn key(&self, row: usize) -> u64 {
         let mut hasher = KeyHasher(record_key(self, row));
-        for name in BLOCK {
-            if let Some(column) = self.record().position(name) {
-                hasher.write_value(&self.value(column, row));
-                hasher.end_string();
-            }
+        for column in block_columns(self.record()) {
+            hasher.write_value(&self.value(column, row));
+            hasher.end_string();
         }
         hasher.0
     }
@@ -240,6 +240,6 @@ mod tests {
         columns.finish_row();
         assert_eq!(columns.finish().key(0), 10_128_869_636_956_991_747);
         let needed = Projection::with_keys(kind, &[]);
-        assert!(BLOCK.iter().filter_map(|name| kind.position(name)).all(|column| needed.contains(column)));
+        assert!(block_columns(kind).all(|column| needed.contains(column)));
     }
 }

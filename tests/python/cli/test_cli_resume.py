@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from chainframe._declared import ENDPOINTS
 from chainframe.cli import main
-from chainframe.cli.app import DECLARED, app
+from chainframe.cli.app import app
 from chainframe.testing import Fault, LocalService
 from conftest import environment
 
@@ -191,7 +192,7 @@ def test_full_disk_is_reported_in_one_line(form: str, service: LocalService) -> 
 
 
 def test_every_call_can_be_resumed() -> None:
-    calls = [endpoint["name"].replace("_", "-") for endpoint in DECLARED["endpoints"]]
+    calls = [name.replace("_", "-") for name in ENDPOINTS]
     assert len(calls) == 9
     assert [name for name in calls if "mode" not in {param.name for param in app.commands[name].params}] == []
 

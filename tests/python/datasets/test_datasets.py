@@ -99,7 +99,7 @@ def sample(table: pa.Table, name: str, data: st.DataObject) -> Any:
 
 def comparison(resource: str, table: pa.Table, data: st.DataObject) -> pc.Expression:
     # Columns that parameters bound come first and are drawn more often.
-    times = time_bounds(resource, table.schema)
+    times = time_bounds(resource)
     bounded = [name for name in bounded_columns(resource) if name in table.schema.names]
     bounded += [] if times is None else [times.column]
     others = ["transaction_count", "token", "state", "gas_used", "log_index", "amount", "main_block_height"]
