@@ -85,6 +85,25 @@ impl Column {
     }
 }
 
+/// Strings of a column by their rows.
+#[derive(Clone, Copy, Debug)]
+pub enum Texts<'r> {
+    Utf8(&'r StringArray),
+    Utf8View(&'r StringViewArray),
+    Other,
+}
+
+impl<'r> Texts<'r> {
+    #[inline]
+    pub fn get(self, row: usize) -> Option<&'r str> {
+        match self {
+            Self::Utf8(array) if array.is_valid(row) => Some(array.value(row)),
+            Self::Utf8View(array) if array.is_valid(row) => Some(array.value(row)),
+            _ => None,
+        }
+    }
+}
+
 fn size_of_texts(texts: &StringArray) -> usize {
     let offsets = texts.value_offsets();
     (offsets[offsets.len() - 1] - offsets[0]) as usize
@@ -168,19 +187,15 @@ impl Columns {
 
     /// The string of a column that holds strings.
     pub fn text(&self, column: usize, row: usize) -> Option<&str> {
-        match &self.columns[column] {
-            Column::Utf8(array) => array.is_valid(row).then(|| array.value(row)),
-            Column::Utf8View(array) => array.is_valid(row).then(|| array.value(row)),
-            _ => None,
-        }
+        self.texts(column).get(row)
     }
 
-    /// All strings of a column that holds strings.
-    pub fn texts(&self, column: usize) -> Vec<Option<&str>> {
+    /// The strings of a column, for many rows; none if the column holds other values.
+    pub fn texts(&self, column: usize) -> Texts<'_> {
         match &self.columns[column] {
-            Column::Utf8(array) => array.iter().collect(),
-            Column::Utf8View(array) => array.iter().collect(),
-            _ => vec![None; self.rows],
+            Column::Utf8(array) => Texts::Utf8(array),
+            Column::Utf8View(array) => Texts::Utf8View(array),
+            _ => Texts::Other,
         }
     }
 

@@ -204,14 +204,30 @@ pub fn scaled(text: &str, scale: i8) -> Option<i128> {
 }
 
 fn scaled_at_once(text: &[u8], scale: i8) -> Option<i128> {
-    let point = text.iter().take(MAX_DIGITS + 1).position(|byte| *byte == b'.').unwrap_or(text.len());
-    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or_default());
-    let power = POWERS_OF_TEN.get(usize::try_from(scale).ok()?)?;
-    let missing = POWERS_OF_TEN.get(usize::try_from(scale).ok()?.checked_sub(fraction.len())?)?;
-    if whole.is_empty() || whole.len() > MAX_DIGITS {
+    let scale = usize::try_from(scale).ok()?;
+    let mut whole = 0_i64;
+    let mut point = 0;
+    while let Some(byte) = text.get(point)
+        && byte.is_ascii_digit()
+    {
+        if point == MAX_DIGITS {
+            return None;
+        }
+        whole = whole * 10 + i64::from(byte - b'0');
+        point += 1;
+    }
+    let fraction = match &text[point..] {
+        [] => &[],
+        [b'.', fraction @ ..] => fraction,
+        _ => return None,
+    };
+    if point == 0 {
         return None;
     }
-    let product = i128::from(digits(whole)?) * i128::from(*power);
+    let power = POWERS_OF_TEN.get(scale)?;
+    let missing = POWERS_OF_TEN.get(scale.checked_sub(fraction.len())?)?;
+    // Both factors have at most 18 digits, and a check that their product fits costs more than the product.
+    let product = i128::from(whole).wrapping_mul(i128::from(*power));
     Some(product + i128::from(digits(fraction)? * missing))
 }
 

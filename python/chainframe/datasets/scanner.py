@@ -91,7 +91,9 @@ class Scanner:
         members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
         complete = self._finished and not reasons
         verdicts = [verdict for report in reports for verdict in report._verdicts]  # noqa: SLF001 - of this package
-        lists = {"reasons": reasons, "missing": missing, "verdicts": verdicts}
+        # Several queries read parts of a list, and a law may hold of each part and not of the list.
+        evidence = reports[0]._evidence if len(reports) == 1 else []  # noqa: SLF001 - of this package
+        lists = {"reasons": reasons, "missing": missing, "verdicts": verdicts, "evidence": evidence}
         return _restore_report({**counts, **members, **lists, "complete": complete})
 
     def explain(self) -> str:

@@ -41,19 +41,20 @@ impl Custody {
         Self { ids: Keyed::default(), lowest: i64::MAX, tally: Tally::default() }
     }
 
-    pub fn add(&mut self, moves: &[Move<'_>]) {
-        for moved in moves.iter().filter(|moved| moved.protocol == Protocol::Unique) {
-            self.lowest = moved.height.unwrap_or(self.lowest).min(self.lowest);
-            if moved.id.is_empty() {
-                self.tally.is_partial = true;
-                continue;
-            }
-            let Some(id) = self.at_height(moved.id, moved.height) else { continue };
-            match moved.done() {
-                Some((from, to, _)) => id.trail.push(from, to),
-                // Without a height it belongs to that of the transfers above or to that of those below.
-                None => id.doubtful = if moved.height.is_some() { 1 } else { 2 },
-            }
+    pub fn add(&mut self, moved: &Move<'_>) {
+        if moved.protocol != Protocol::Unique {
+            return;
+        }
+        self.lowest = moved.height.unwrap_or(self.lowest).min(self.lowest);
+        if moved.id.is_empty() {
+            self.tally.is_partial = true;
+            return;
+        }
+        let Some(id) = self.at_height(moved.id, moved.height) else { return };
+        match moved.done() {
+            Some((from, to, _)) => id.trail.push(from, to),
+            // Without a height it belongs to that of the transfers above or to that of those below.
+            None => id.doubtful = if moved.height.is_some() { 1 } else { 2 },
         }
     }
 

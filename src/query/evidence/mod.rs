@@ -88,25 +88,31 @@ impl Evidence {
             self.checks.retain(|(law, _)| law.columns().all(|name| is_read(rows, name)));
             self.has_begun = true;
         }
-        let moves = self.moves(rows);
         for (_, check) in &mut self.checks {
-            match check {
-                Check::Numbers(numbers) => numbers.add(rows),
-                Check::Custody(custody) => custody.add(&moves),
-                Check::Balances(balances) => balances.add(&moves),
+            if let Check::Numbers(numbers) = check {
+                numbers.add(rows);
             }
+        }
+        if let Some(columns) = self.moves.filter(|_| !self.checks.is_empty()) {
+            columns.moves(rows).for_each(|moved| self.add_move(&moved));
         }
     }
 
-    /// The moves of a page, without those of a height that is cut.
-    fn moves<'r>(&mut self, rows: &'r Columns) -> Vec<Move<'r>> {
-        let Some(columns) = self.moves.filter(|_| !self.checks.is_empty()) else { return Vec::new() };
-        let mut moves = columns.moves(rows);
-        if self.part == Part::FromOther {
-            self.first_height = self.first_height.or_else(|| moves.iter().find_map(|moved| moved.height));
-            moves.retain(|moved| moved.height.is_none() || moved.height != self.first_height);
+    fn add_move(&mut self, moved: &Move<'_>) {
+        if self.part == Part::FromOther && moved.height.is_some() {
+            // Others of the first height may be on the other side of the cut.
+            let first = *self.first_height.get_or_insert_with(|| moved.height.unwrap_or_default());
+            if moved.height == Some(first) {
+                return;
+            }
         }
-        moves
+        for (_, check) in &mut self.checks {
+            match check {
+                Check::Numbers(_) => {}
+                Check::Custody(custody) => custody.add(moved),
+                Check::Balances(balances) => balances.add(moved),
+            }
+        }
     }
 
     /// True if the records are all that there ever were, whatever the API keeps.

@@ -33,17 +33,27 @@ impl Hasher for AsIs {
 
 /// A hash in which the case of letters does not matter.
 pub fn hash(text: &str) -> u64 {
-    const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
+    let (pairs, rest) = text.as_bytes().as_chunks();
+    let hash = pairs.iter().fold(text.len() as u64, |hash, pair| mixed(hash, *pair));
+    if rest.is_empty() {
+        return hash;
+    }
+    let mut last = [0; 16];
+    match text.as_bytes().last_chunk() {
+        Some(bytes) => last = *bytes,
+        None => last[..rest.len()].copy_from_slice(rest),
+    }
+    mixed(hash, last)
+}
+
+/// A hash with sixteen bytes more: both halves of the product of two words.
+#[inline]
+fn mixed(hash: u64, pair: [u8; 16]) -> u64 {
+    const LOWER_CASE: u128 = 0x2020_2020_2020_2020_2020_2020_2020_2020;
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let add = |hash: u64, word: [u8; 8]| {
-        let product = u128::from(hash ^ (u64::from_le_bytes(word) | LOWER_CASE)) * u128::from(MIX);
-        (product as u64) ^ ((product >> 64) as u64)
-    };
-    let (words, rest) = text.as_bytes().as_chunks();
-    let hash = words.iter().fold(text.len() as u64, |hash, word| add(hash, *word));
-    let mut last = [0; 8];
-    last.iter_mut().zip(rest).for_each(|(byte, rest)| *byte = *rest);
-    add(hash, last)
+    let pair = u128::from_le_bytes(pair) | LOWER_CASE;
+    let product = u128::from(hash ^ MIX ^ pair as u64) * u128::from(MIX.rotate_left(32) ^ (pair >> 64) as u64);
+    (product as u64) ^ ((product >> 64) as u64)
 }
 
 /// Sender of a mint, and receiver of what is burned.
@@ -74,6 +84,7 @@ pub enum Protocol {
 
 impl Move<'_> {
     /// Sender, receiver and height of a transfer that happened, if they are known.
+    #[inline]
     pub fn done(&self) -> Option<(u64, u64, i64)> {
         if self.is_pending { None } else { Some((self.from?, self.to?, self.height?)) }
     }
@@ -113,33 +124,34 @@ impl Positions {
     }
 
     /// The rows that are transfers, without those that failed.
-    pub fn moves<'r>(&self, rows: &'r Columns) -> Vec<Move<'r>> {
+    pub fn moves<'r>(&self, rows: &'r Columns) -> impl Iterator<Item = Move<'r>> {
         let [from, to, amounts, ids, states, protocols] =
             [self.from, self.to, self.amount, self.id, self.state, self.protocol].map(|column| rows.texts(column));
         let height = |row| match rows.column(self.height) {
             Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
             _ => None,
         };
-        let read = |row: usize| {
+        let read = move |row: usize| {
+            let is_pending = match states.get(row)? {
+                SUCCESS => false,
+                PENDING => true,
+                _ => return None,
+            };
             Some(Move {
-                protocol: match protocols[row] {
+                protocol: match protocols.get(row) {
                     Some(UNIQUE) => Protocol::Unique,
                     Some(COUNTED) => Protocol::Counted,
                     _ => Protocol::Other,
                 },
-                id: ids[row].unwrap_or_default(),
-                amount: amounts[row].unwrap_or_default(),
-                is_pending: match states[row]? {
-                    SUCCESS => false,
-                    PENDING => true,
-                    _ => return None,
-                },
-                from: from[row].and_then(|address| self.holder(address)),
-                to: to[row].and_then(|address| self.holder(address)),
+                id: ids.get(row).unwrap_or_default(),
+                amount: amounts.get(row).unwrap_or_default(),
+                is_pending,
+                from: from.get(row).and_then(|address| self.holder(address)),
+                to: to.get(row).and_then(|address| self.holder(address)),
                 height: height(row),
             })
         };
-        (0..rows.rows()).filter_map(read).collect()
+        (0..rows.rows()).filter_map(read)
     }
 
     /// Hash of an address; `None` where several share a member: which of them holds the token is not known.

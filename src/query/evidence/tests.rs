@@ -128,26 +128,38 @@ fn transfer_that_is_missing_breaks_custody() {
 
 #[test]
 fn address_that_sends_more_than_it_has_breaks_balances_of_exact_tokens_only() {
-    let exact = [
-        ("9", "0xd", "0xe", "1", "", "success"),
-        ("8", "0xc", "0xd", "1", "", "success"),
-        ("8", "0xb", "0xd", "2", "", "success"),
-        ("7", "0xa", "0xe", "4.5", "", "success"),
-        ("6", "0xa", "0xd", "0.5", "", "success"),
-        ("5", ZERO_ADDRESS, "0xc", "1", "", "success"),
-        ("5", ZERO_ADDRESS, "0xb", "2", "", "success"),
-        ("4", ZERO_ADDRESS, "0xa", "5", "", "success"),
-    ];
     let of = |records: &[Transfer<'_>]| transfers("ERC20", "balances", records);
+    // Four addresses that were left with nothing four times each.
+    let pairs = [("0xa", "0xb"), ("0xb", "0xa"), ("0xc", "0xd"), ("0xd", "0xc")];
+    let heights = ["29", "28", "27", "26", "25", "24", "23", "22"];
+    let rounds = heights.iter().enumerate().flat_map(|(round, height)| {
+        let moves = if round % 2 == 0 { [pairs[0], pairs[2]] } else { [pairs[1], pairs[3]] };
+        moves.map(|(from, to)| (*height, from, to, "1.5", "", "success"))
+    });
+    let minted = ["0xb", "0xd"].map(|to| ("20", ZERO_ADDRESS, to, "1.5", "", "success"));
+    let exact: Vec<Transfer<'_>> = rounds.chain(minted).collect();
     assert_eq!(of(&exact), Some(true));
-    let overdrawn = [("10", "0xe", "0xd", "99", "", "success")];
+    let overdrawn = [("30", "0xe", "0xf", "99", "", "success")];
     assert_eq!(of(&[&overdrawn[..], &exact[..]].concat()), Some(false));
-    // A token that pays interest: no address ends at exactly 0.
+    // Too few: the token may change balances without transfers.
+    assert_eq!(of(&[&overdrawn[..], &exact[2..]].concat()), None);
     let rebased = [("6", "0xa", "0xb", "5.5", "", "success"), ("5", ZERO_ADDRESS, "0xa", "5", "", "success")];
     assert_eq!(of(&rebased), None);
     assert_eq!(transfers("ERC1155", "balances", &rebased), Some(false));
     // Issued without a transfer.
-    assert_eq!(of(&[&overdrawn[..], &exact[..7]].concat()), None);
+    assert_eq!(of(&[&overdrawn[..], &exact[..exact.len() - 2]].concat()), None);
+}
+
+#[test]
+fn address_that_passes_everything_on_says_little_of_a_token() {
+    let heights: Vec<String> = (10..40).rev().map(|height| height.to_string()).collect();
+    let passed = heights.iter().flat_map(|height| {
+        [(height.as_str(), "0xc", "0xb", "1", "", "success"), (height, "0xa", "0xc", "1", "", "success")]
+    });
+    let minted = ("5", ZERO_ADDRESS, "0xa", "31", "", "success");
+    let overdrawn = ("9", "0xe", "0xf", "99", "", "success");
+    let list: Vec<Transfer<'_>> = passed.chain([overdrawn, minted]).collect();
+    assert_eq!(transfers("ERC20", "balances", &list), None);
 }
 
 #[test]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 
 import reference_client
@@ -278,6 +279,19 @@ def test_resumed_run_has_evidence_on_what_it_read(client: Client) -> None:
     pages = list(client.blocks(page_size=100).pages())
     records = client.resume(pages[3].cursor).collect()
     assert records.report.evidence["heights"]["checked"] == 3_000 - 400
+
+
+def test_scan_that_reads_one_list_to_its_end_has_its_evidence(client: Client) -> None:
+    blocks = client.blocks(page_size=100).dataset()
+    newest = blocks.head(5)["height"][0].as_py()
+    assert blocks.report.evidence == {}
+    blocks.to_table(columns=["height"])
+    found = blocks.report.evidence["heights"]
+    assert (found["held"], found["checked"]) == (True, 3_000)
+    # Two queries, each of one block, are not one list.
+    blocks.to_table(filter=pc.field("height").isin([newest, newest - 900]))
+    assert blocks.report.pages == 2
+    assert blocks.report.evidence == {}
 
 
 def test_list_that_is_cut_within_a_block_breaks_no_law() -> None:
