@@ -110,12 +110,11 @@ fn rejected(name: &str, error: &Error) {
 
 /// The cursor with the checksum of its content.
 fn resealed<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
-    const MEMBER: &str = "\"checksum\":\"";
-    let json = serde_json::to_string(&serde_json::from_str::<T>(text).ok()?).ok()?;
-    let body = &json[..json.rfind(MEMBER)? + MEMBER.len()];
-    let digest = Sha256::digest(format!("{body}\"}}"));
-    let checksum: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(format!("{body}{checksum}\"}}"))
+    let mut value: serde_json::Value = serde_json::from_str(text).ok()?;
+    value.as_object_mut()?.remove("checksum");
+    let json = serde_json::to_string(&serde_json::from_value::<T>(value).ok()?).ok()?;
+    let checksum: String = Sha256::digest(&json)[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("{},\"checksum\":\"{checksum}\"}}", json.strip_suffix('}')?))
 }
 
 static BLOCKS: LazyLock<Query> = LazyLock::new(|| {

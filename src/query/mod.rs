@@ -11,12 +11,12 @@ mod snapshot;
 
 pub use evidence::{Evidence, Finding, Part};
 pub use execution::{
-    Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag,
-    QueryStart, Run, RunObserver, collect, height_at,
+    Bounds, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag, QueryStart,
+    Run, RunObserver, collect, height_at,
 };
 pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
-    Batch, Batches, CacheUse, Checkpoint, Completeness, Entries, MembersReport, Page, Partial, Progress, Records,
-    Report, SharedReport, Verdict, Verdicts, record_keys,
+    Batch, Batches, CacheUse, Checkpoint, Completeness, Cursor, Entries, MembersReport, Page, Partial, Progress,
+    Records, Report, SharedReport, Verdict, Verdicts, record_keys,
 };

@@ -14,7 +14,7 @@ use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Cursor, Partial, QueryStart, Run, SharedReport};
+use crate::query::{self, Partial, QueryStart, Run, SharedReport};
 
 /// Note on an error of an iteration that has returned something.
 const STREAM_NOTE: &str = "client.resume(error.cursor) continues after the last record that was returned";
@@ -75,7 +75,7 @@ impl LastRun {
             (state.start.clone()?, checkpoint)
         };
         Some(match checkpoint {
-            Some(checkpoint) => Cursor::of(&checkpoint).to_json(),
+            Some(checkpoint) => checkpoint.cursor().to_json(),
             None => start.retry_cursor(&self.report().unwrap_or_default()),
         })
     }

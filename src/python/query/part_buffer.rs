@@ -17,7 +17,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Cursor, Page, Run, SharedReport, record_keys};
+use crate::query::{Batches, Checkpoint, Page, Run, SharedReport, record_keys};
 
 /// Key of a record, and its height where it has one.
 type Key = (String, Option<i64>);
@@ -277,7 +277,7 @@ impl PartBuffer {
             batch.map(|batch| batch.records).zip(checkpoint)
         };
         let Some((records, checkpoint)) = batch else { return Ok(None) };
-        let cursor = finalize::detach(py, || Cursor::of(&checkpoint).to_json());
+        let cursor = finalize::detach(py, || checkpoint.cursor().to_json());
         let records = Py::new(py, Records::new(records, self.report.read(), self.client.settings().numbers))?;
         Ok(Some((records, cursor)))
     }

@@ -83,7 +83,7 @@ impl Page {
     #[getter]
     fn cursor(&self) -> String {
         match &self.after {
-            After::Checkpoint(checkpoint) => query::Cursor::of(checkpoint).to_json(),
+            After::Checkpoint(checkpoint) => checkpoint.cursor().to_json(),
             After::Cursor(text) => text.clone(),
         }
     }

@@ -93,7 +93,7 @@ impl Follow {
             None => None,
             Some(json) => match FollowCursor::parse(&plan.query, &json)? {
                 Position::After(end) => Some(end),
-                Position::Now | Position::Beginning | Position::Set(_) => return Err(FollowCursor::no_end()),
+                Position::Now | Position::Beginning | Position::Set { .. } => return Err(FollowCursor::no_end()),
             },
         };
         Self::from_position(plan, position, end)
@@ -109,7 +109,7 @@ impl Follow {
             }
             Position::Now => FollowStage::Unresolved(Start::Now),
             Position::Beginning => FollowStage::Unresolved(Start::Height(0)),
-            Position::Set(_) => return Err(Error::Internal("the position of a set is not that of a list".into())),
+            Position::Set { .. } => return Err(Error::Internal("the position of a set is not that of a list".into())),
         };
         let report = SharedReport::default();
         plan.blind_spot().into_iter().for_each(|reason| report.add_reason(reason));

@@ -3,7 +3,6 @@
 mod bounds;
 mod cached;
 mod counted_range;
-mod cursor;
 mod estimate;
 mod follow;
 mod follow_cursor;
@@ -25,7 +24,6 @@ mod run;
 mod sample;
 mod selection;
 mod set;
-mod set_cursor;
 mod slice_fetcher;
 mod stable;
 mod unique;
@@ -33,7 +31,6 @@ mod walk;
 
 pub use bounds::Bounds;
 pub use cached::collect;
-pub use cursor::Cursor;
 pub use estimate::Estimate;
 pub use follow::{FollowEvent, FollowItem};
 pub use follow_cursor::FollowCursor;

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
 use super::resolve::resolve;
 use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::decode::Page;
 use crate::query::request::Query;
-use crate::query::results::{Report, SharedReport};
+use crate::query::results::{Cursor, Report, SharedReport};
 use crate::query::snapshot::{ListCheckpoint, PageRequest};
 
 #[derive(Clone)]
@@ -33,11 +32,11 @@ impl QueryStart {
     }
 
     /// The beginning of one list of a set, or its position.
-    pub(super) fn of_member(query: &Query, cursor: Option<&Cursor>) -> Self {
+    pub(super) fn of_member(query: &Query, cursor: Option<Arc<Cursor>>) -> Self {
         // The position of a list is that of its resolved range.
-        let resumed = cursor.and_then(|cursor| cursor.query(query.client(), query.endpoint()).ok());
+        let resumed = cursor.as_ref().and_then(|cursor| cursor.query(query.client(), query.endpoint()).ok());
         let query = resumed.map_or_else(|| query.clone(), |resumed| resumed.with_projection_of(query));
-        Self { query, cursor: cursor.cloned().map(Arc::new) }
+        Self { query, cursor }
     }
 
     /// The position of a cursor of this query, from where at most `max_items` records are wanted.
@@ -54,7 +53,7 @@ impl QueryStart {
         list: ListCheckpoint,
         remaining: Option<u64>,
     ) -> Result<Self, Error> {
-        let cursor = Cursor::in_list(query, offset, list, remaining);
+        let cursor = Cursor::at(query, 0, offset, list, remaining);
         Ok(Self { query: cursor.query(query.client(), query.endpoint())?, cursor: Some(Arc::new(cursor)) })
     }
 

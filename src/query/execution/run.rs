@@ -1,11 +1,12 @@
 //! `Run`: a run of a query. Its pages are fetched several at a time and delivered in order.
 
 mod deliver;
+mod resume;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use super::cursor::Cursor;
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
@@ -14,12 +15,12 @@ use super::resolve::resolve;
 use super::set::{ListRun, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
-use crate::process;
+use crate::process::{self, ForkSafeMutex};
 use crate::query::audit::Arguments;
 use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
-use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};
-use crate::query::snapshot::{End, FirstPage};
+use crate::query::results::{Cursor, Page, Partial, SharedReport};
+use crate::query::snapshot::{End, FirstPage, ListCheckpoint};
 
 /// Dropping a run, or a future of it, cancels its requests and loses no page.
 pub struct Run {
@@ -42,7 +43,7 @@ pub struct Run {
     /// Slice and offset of the first page of this run.
     began: Option<(u64, u64)>,
     /// Position after the last page of the slice that is being delivered.
-    latest: Option<LatestCheckpoint>,
+    latest: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
     observed: Observed,
     /// The end of the last slice.
     end: Option<End>,

@@ -3,16 +3,17 @@
 //! page after the other, so that short lists end while long ones are read.
 
 mod open_list;
+mod page;
 mod restore;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use open_list::{OpenList, add_counts};
+use page::SetPage;
 
-use super::cursor::Cursor;
 use super::query_start::QueryStart;
 use super::unique::Unique;
 use crate::client::{Error, log};
@@ -21,7 +22,7 @@ use crate::message::Message;
 use crate::process;
 use crate::query::evidence;
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SeenLog, SetPosition, SharedReport, Verdict};
+use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, Report, SeenLog, SharedReport, Verdict};
 
 /// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
 /// of long lists have ended.
@@ -49,13 +50,13 @@ type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
 pub(super) struct Set<L: ListRun> {
     query: Query,
     /// Positions of the lists that an earlier run had begun, by index.
-    starts: BTreeMap<usize, Cursor>,
+    starts: BTreeMap<usize, Arc<Cursor>>,
     is_resumed: bool,
     /// Lists that are being read, by index.
     open: BTreeMap<usize, OpenList>,
     num_lists: usize,
-    /// Cursors of the lists that an earlier run had begun, until this one returns a page of them.
-    begun: BTreeMap<usize, Arc<str>>,
+    /// Lists that an earlier run had begun, until this one returns a page of them.
+    begun: BTreeSet<usize>,
     /// Lists that were not opened yet: those that an earlier run had begun, so that their number does not grow from run
     /// to run, then the others.
     unopened: VecDeque<usize>,
@@ -95,7 +96,7 @@ impl<L: ListRun> Set<L> {
             is_resumed: start.is_some(),
             open: BTreeMap::new(),
             num_lists,
-            begun: BTreeMap::new(),
+            begun: BTreeSet::new(),
             unopened: VecDeque::new(),
             asked: JoinSet::new(),
             waiting: VecDeque::new(),
@@ -162,7 +163,7 @@ impl<L: ListRun> Set<L> {
         while self.asked.len() + self.waiting.len() < concurrency * OPEN
             && let Some(index) = self.unopened.pop_front()
         {
-            let run = L::begin(&QueryStart::of_member(&members.queries[index], self.starts.get(&index)));
+            let run = L::begin(&QueryStart::of_member(&members.queries[index], self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, Box::new(run)));
         }
@@ -197,8 +198,8 @@ impl<L: ListRun> Set<L> {
     fn reopen(&mut self, index: usize) {
         let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return };
         let earlier = self.starts.get(&index).cloned();
-        let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
-        let run = L::begin(&QueryStart::of_member(&members.queries[index], start.as_ref()));
+        let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
+        let run = L::begin(&QueryStart::of_member(&members.queries[index], start));
         list.begin_again(run.report());
         self.waiting.push_back((index, Box::new(run)));
     }
@@ -220,20 +221,21 @@ impl<L: ListRun> Set<L> {
         if columns.rows() == 0 {
             return None;
         }
-        let begun = self.begun.iter().map(|(other, cursor)| (*other, cursor.clone())).collect();
-        let position = SetPosition {
+        let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
+        let returned = SetPage {
             query: self.query.clone(),
-            member: index,
+            list: index,
+            page: page.checkpoint,
             kept,
             open,
-            begun,
+            begun: begun.collect(),
             ended: self.ended.clone(),
             refused: self.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.reasons.clone(),
         };
         let columns = columns.with_queried(&value);
-        let checkpoint = page.checkpoint.in_set(position);
+        let checkpoint = Checkpoint::after(returned, columns.rows());
         partial.push(&columns, 0, Some(&checkpoint));
         Some(Page { columns, checkpoint, ..page })
     }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use tokio::task::JoinHandle;
 
-use super::cursor::Cursor;
 use super::selection::Selection;
 use crate::client::{Error, Expectation, log};
 use crate::columns::Column;
@@ -14,7 +13,7 @@ use crate::planted::Bug;
 use crate::process;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
-use crate::query::results::{KeyedRows, SharedReport};
+use crate::query::results::{Cursor, KeyedRows, SharedReport};
 use crate::query::snapshot::{
     Accepted, End, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };

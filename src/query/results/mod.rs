@@ -1,26 +1,32 @@
 //! Results of a run: pages, records, batches, the report. Nothing here sends requests.
 
 mod batches;
+mod cursor;
 mod entries;
 mod keys;
 mod page;
 mod partial;
 mod records;
 mod report;
+mod sealed;
 mod seen;
+mod set_cursor;
 mod verdicts;
 
 pub use batches::{Batch, Batches};
+pub use cursor::Cursor;
+pub(super) use cursor::deployment;
 pub use entries::Entries;
 pub use keys::record_keys;
 pub(super) use keys::{KeyedRows, block_keys, content_keys};
-pub(super) use page::SetPosition;
+pub(super) use page::Resume;
 pub use page::{Checkpoint, Page};
-pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;
 pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
 pub use report::{CacheUse, Completeness, MembersReport, Progress, Report, SharedReport};
+pub(super) use sealed::Sealed;
 pub(super) use seen::{ANY_LIST, Seen, SeenLog};
+pub(super) use set_cursor::SetCursor;
 pub use verdicts::{Verdict, Verdicts};

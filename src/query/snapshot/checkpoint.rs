@@ -28,19 +28,9 @@ pub struct ListCheckpoint {
     /// Greatest height of the part of the list that is being read, if that is not the query's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) height_bound: Option<i64>,
-    /// Position in a ranked list, which needs nothing else.
+    /// Page of a ranked list that was requested last. The position in such a list is this and all keys.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) ranked: Option<RankedCheckpoint>,
-}
-
-/// A position in a ranked list: everything that was returned.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RankedCheckpoint {
-    /// Keys of the returned records.
-    pub keys: Vec<u64>,
-    /// Page that was requested last.
-    pub page: u64,
+    pub(super) ranked_page: Option<u64>,
 }
 
 /// Rows of a response to return next.
@@ -56,21 +46,13 @@ pub struct Accepted {
 impl ListCheckpoint {
     /// True if nothing of the list has been returned, and any snapshot will do.
     pub fn is_start(&self) -> bool {
-        self.delivered.end() == 0 && self.proof == Proof::Overlap && self.ranked.is_none()
+        self.delivered.end() == 0 && self.proof == Proof::Overlap && self.ranked_page.is_none()
     }
 
     /// Some records of the first page, by offset and key.
     pub fn first_page(&self) -> Vec<(u64, u64)> {
         let first = self.snapshot.first.map(|key| (0, key));
         first.into_iter().chain(self.snapshot.anchors.iter().flatten().copied()).collect()
-    }
-
-    pub(super) fn of_ranked(ranked: RankedCheckpoint) -> Self {
-        Self { ranked: Some(ranked), ..Self::default() }
-    }
-
-    pub(super) fn ranked(&self) -> Option<&RankedCheckpoint> {
-        self.ranked.as_ref()
     }
 
     /// True if these numbers can be those of a list. A string from elsewhere may have others, with which offsets overflow.
@@ -105,9 +87,10 @@ impl ListCheckpoint {
     /// The position after the first `rows` of these rows, which come next.
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
-        if let Some(ranked) = &mut self.ranked {
-            let known: HashSet<u64> = ranked.keys.iter().copied().collect();
-            ranked.keys.extend((0..count).map(|row| rows.key(row)).filter(|key| !known.contains(key)));
+        if self.ranked_page.is_some() {
+            let known: HashSet<u64> = self.delivered.keys().iter().copied().collect();
+            let keys: Vec<u64> = (0..count).map(|row| rows.key(row)).filter(|key| !known.contains(key)).collect();
+            self.delivered.push(keys.into_iter(), usize::MAX);
             return self;
         }
         let most = if self.snapshot.total.is_some() { 0 } else { usize::MAX };

@@ -33,14 +33,13 @@ impl ListReader {
         if checkpoint.is_start() {
             return Self::new(spec);
         }
-        match (spec.kind, checkpoint.ranked()) {
-            (ListKind::Ranked, Some(checkpoint)) => Self::Ranked(RankedReader::resumed(spec, checkpoint)),
-            (ListKind::Ranked, None) => Self::new(spec),
-            (ListKind::Lookup | ListKind::Fixed, _) => Self::Block(BlockReader::resumed(spec, returned, checkpoint)),
-            (ListKind::Growing, _) if checkpoint.snapshot.total.is_some() => {
+        match spec.kind {
+            ListKind::Ranked => Self::Ranked(RankedReader::resumed(spec, checkpoint)),
+            ListKind::Lookup | ListKind::Fixed => Self::Block(BlockReader::resumed(spec, returned, checkpoint)),
+            ListKind::Growing if checkpoint.snapshot.total.is_some() => {
                 Self::Counted(CountedReader::resumed(spec, returned, checkpoint))
             }
-            (ListKind::Growing, _) => Self::Uncounted(UncountedReader::resumed(spec, returned, checkpoint)),
+            ListKind::Growing => Self::Uncounted(UncountedReader::resumed(spec, returned, checkpoint)),
         }
     }
 

@@ -15,7 +15,7 @@
 
 use std::collections::HashSet;
 
-use super::checkpoint::{Accepted, ListCheckpoint, RankedCheckpoint};
+use super::checkpoint::{Accepted, ListCheckpoint};
 use super::reader::Reader;
 use super::snapshot::Snapshot;
 use super::spec::{End, ListSpec, PageRequest, Purpose, Response};
@@ -40,7 +40,6 @@ enum Phase {
 pub struct RankedReader {
     list: ListState,
     phase: Phase,
-    keys: Vec<u64>,
     known: HashSet<u64>,
     /// Number of pages by the first response, and by the latest.
     first_pages: Option<u64>,
@@ -56,17 +55,16 @@ pub struct RankedReader {
 
 impl RankedReader {
     pub fn new(spec: ListSpec) -> Self {
-        Self::resumed(spec, &RankedCheckpoint { keys: Vec::new(), page: 1 })
+        Self::resumed(spec, &ListCheckpoint::default())
     }
 
-    pub fn resumed(spec: ListSpec, checkpoint: &RankedCheckpoint) -> Self {
-        let RankedCheckpoint { keys, page } = checkpoint.clone();
-        let returned = keys.len() as u64;
+    pub fn resumed(spec: ListSpec, checkpoint: &ListCheckpoint) -> Self {
+        let delivered = checkpoint.delivered.clone();
+        let next_page = checkpoint.ranked_page.unwrap_or(0).max(1);
         Self {
-            list: ListState { returned, next_page: page.max(1), ..ListState::new(spec) },
+            known: delivered.keys().iter().copied().collect(),
+            list: ListState { returned: delivered.end(), delivered, next_page, ..ListState::new(spec) },
             phase: Phase::Pass,
-            known: keys.iter().copied().collect(),
-            keys,
             first_pages: None,
             pages: None,
             page: 0,
@@ -86,13 +84,14 @@ impl RankedReader {
             self.first_pages = response.total_pages;
         }
         let before = self.checkpoint();
-        let is_resumed = self.page == 0 && !self.keys.is_empty();
+        let is_resumed = self.page == 0 && self.list.returned > 0;
         let mut fresh = Vec::new();
+        let mut keys = Vec::new();
         for row in 0..response.rows.len() {
             let key = response.rows.key(row);
             let is_fresh = self.known.insert(key);
             if is_fresh {
-                self.keys.push(key);
+                keys.push(key);
                 fresh.push(row as u32);
             }
             // A pass after the first one finds again what the earlier ones found, and so does the page of a cursor.
@@ -105,7 +104,8 @@ impl RankedReader {
         let on_last_page = if request.page > full_pages { response.rows.len() as u64 } else { 0 };
         self.least = self.least.max(full_pages.saturating_mul(self.list.snapshot.page_rows()) + on_last_page);
         let is_last = fresh.is_empty() && response.total_pages.is_none() || self.is_last(request, response);
-        self.list.returned = self.keys.len() as u64;
+        self.list.delivered.push(keys.into_iter(), usize::MAX);
+        self.list.returned = self.list.delivered.end();
         if is_last {
             self.after_last(request, response);
         } else if self.first_pages.is_some_and(|pages| request.page > MAX_GROWTH * pages + SOME_PAGES) {
@@ -198,7 +198,8 @@ impl Reader for RankedReader {
     }
 
     fn checkpoint(&self) -> ListCheckpoint {
-        ListCheckpoint::of_ranked(RankedCheckpoint { keys: self.keys.clone(), page: self.page.max(1) })
+        let delivered = self.list.delivered.clone();
+        ListCheckpoint { delivered, ranked_page: Some(self.page.max(1)), ..ListCheckpoint::default() }
     }
 
     fn to_come(&self) -> u64 {

@@ -103,7 +103,7 @@ impl ListState {
             drift: self.drift.offset,
             proof: self.proof,
             height_bound: self.bound,
-            ranked: None,
+            ranked_page: None,
         }
     }
 

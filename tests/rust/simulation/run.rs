@@ -11,7 +11,7 @@ use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
 use chainframe::message::Message;
-use chainframe::query::{Arg, Checkpoint, Cursor, Options, Query, QueryStart, Report, Run, record_keys};
+use chainframe::query::{Arg, Checkpoint, Options, Query, QueryStart, Report, Run, record_keys};
 use fastrand::Rng;
 
 use super::plan::{Kind, Plan};
@@ -257,12 +257,12 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts, mut bounds: 
                 let kept = world.draw(rows.len() as u64 + 1) as usize;
                 given.extend_from_slice(&rows[..kept]);
                 world.lock().last_given = given.last().cloned();
-                cursor = Some(Cursor::of(&page.checkpoint.at_row(kept)).to_json());
+                cursor = Some(page.checkpoint.at_row(kept).cursor().to_json());
                 world.note(&format!("the process dies after {kept} of them"));
                 counts.deaths += 1;
                 break Error::Internal(String::new());
             }
-            cursor = Some(Cursor::of(&page.checkpoint).to_json());
+            cursor = Some(page.checkpoint.cursor().to_json());
             given.extend(rows);
             world.lock().last_given = given.last().cloned();
         };
@@ -398,7 +398,7 @@ fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool 
 
 /// The records and the cursor that are kept between two pages do not grow with the result.
 fn check_memory(world: &World, call: &Call, pages: &Run, checkpoint: &Checkpoint) {
-    let (retained, cursor) = (pages.partial().read().len(), Cursor::of(checkpoint).to_json().len());
+    let (retained, cursor) = (pages.partial().read().len(), checkpoint.cursor().to_json().len());
     let hashes: usize =
         call.args.iter().map(|(_, arg)| if let Arg::List(hashes) = arg { hashes.len() } else { 0 }).sum();
     if retained > MAX_RETAINED || cursor > MAX_CURSOR + hashes * CURSOR_PER_HASH {

@@ -1,13 +1,17 @@
 //! The page that a response becomes: its rows are selected and counted, and its position is noted.
 
+use std::sync::Arc;
+
 use super::Run;
+use super::resume::{HashPage, HashesPage, ListPage, SlicePage};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode;
+use crate::process::ForkSafeMutex;
 use crate::query::execution::progress::{Position, progress};
 use crate::query::execution::reasons::{contradictions, limits};
 use crate::query::execution::selection::{Selection, Selector};
-use crate::query::results::{Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Source};
+use crate::query::results::{Checkpoint, Page};
 use crate::query::snapshot::{Accepted, PageRequest};
 
 impl Run {
@@ -27,7 +31,7 @@ impl Run {
         let is_empty_list = offset == 0 && fetcher.list.end().is_some();
         if rows.is_empty() && !is_empty_list {
             if let Some(latest) = &self.latest {
-                latest.set(fetcher.list.checkpoint());
+                *latest.lock() = fetcher.list.checkpoint();
             }
             return Ok(None);
         }
@@ -54,31 +58,38 @@ impl Run {
             report.progress = progress(query, &position, total, page.total_pages, report.pages, self.delivered);
         });
 
-        self.latest = if is_cut { None } else { Some(LatestCheckpoint::new(fetcher.list.checkpoint())) };
-        let source = match selection {
-            Selection::Hashes { found, missing, .. } => Source::Hashes { found, missing, missing_before },
-            Selection::All | Selection::Rows(_) if !query.is_paged() => Source::Hash { offset: skipped as u64 },
-            Selection::All | Selection::Rows(_) => Source::List {
-                offset,
-                received: if is_cut { columns.clone() } else { received },
-                received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
-                before: Box::new(before),
-                after: self.latest.clone(),
-                repeats: fetcher.audit.open_repeats().to_vec(),
-                doubts: fetcher.audit.doubts(),
-            },
-        };
+        self.latest = if is_cut { None } else { Some(Arc::new(ForkSafeMutex::new(fetcher.list.checkpoint()))) };
         let has_ended = !is_cut && fetcher.is_ended();
         let end = has_ended.then(|| [limits(query, fetcher, &self.evidence), contradictions(query, fetcher)].concat());
-        let checkpoint = Checkpoint::after(PageCheckpoint {
+        let returned = SlicePage {
             query: query.clone(),
             slice: fetcher.slice,
-            source,
             rows: columns.rows(),
             end,
             remaining: left,
             report: self.report.read(),
-        });
+        };
+        let checkpoint = match selection {
+            Selection::Hashes { found, missing, .. } => {
+                Checkpoint::after(HashesPage { page: returned, found, missing, missing_before }, columns.rows())
+            }
+            Selection::All | Selection::Rows(_) if !query.is_paged() => {
+                Checkpoint::after(HashPage { page: returned, offset: skipped as u64 }, columns.rows())
+            }
+            Selection::All | Selection::Rows(_) => {
+                let page = ListPage {
+                    page: returned,
+                    offset,
+                    received: if is_cut { columns.clone() } else { received },
+                    received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
+                    before,
+                    after: self.latest.clone(),
+                    repeats: fetcher.audit.open_repeats().to_vec(),
+                    doubts: fetcher.audit.doubts(),
+                };
+                Checkpoint::after(page, columns.rows())
+            }
+        };
         let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
         let ahead = left.min(fetcher.list.to_come());
         self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));

@@ -1,13 +1,13 @@
 //! The beginning of a run of a set: what an earlier run has read, and the verdicts.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{ListRun, Set};
 use crate::message::Message;
-use crate::query::execution::cursor::Cursor;
 use crate::query::execution::unique::Unique;
 use crate::query::request::{Members, Query};
-use crate::query::results::{ANY_LIST, SharedReport, Verdict};
+use crate::query::results::{ANY_LIST, Cursor, SharedReport, Verdict};
 
 impl<L: ListRun> Set<L> {
     /// Takes over what an earlier run has read.
@@ -22,8 +22,8 @@ impl<L: ListRun> Set<L> {
                     self.num_ended += 1;
                 }
                 if let Some(at) = start.member(rank, &members.queries[index]) {
-                    self.begun.insert(index, at.to_json().into());
-                    self.starts.insert(index, at);
+                    self.begun.insert(index);
+                    self.starts.insert(index, Arc::new(at));
                 }
             }
             self.num_skipped = self.num_ended;
@@ -31,9 +31,8 @@ impl<L: ListRun> Set<L> {
             seen = set.seen.iter().map(|(key, by, also)| (*key, index_of(*by), index_of(*also))).collect();
         }
         self.unique = Unique::new(&self.query, members, seen);
-        let others =
-            (0..members.values.len()).filter(|index| !self.has_ended(*index) && !self.begun.contains_key(index));
-        self.unopened = self.begun.keys().copied().chain(others).collect();
+        let others = (0..members.values.len()).filter(|index| !self.has_ended(*index) && !self.begun.contains(index));
+        self.unopened = self.begun.iter().copied().chain(others).collect();
     }
 
     /// Adds a verdict on each list that is left, and on those that were refused.

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::seen::{ANY_LIST, Seen};
 use crate::message::Message;
 use crate::query::request::{Members, Query};
-use crate::query::results::{ANY_LIST, Seen, SetPosition};
 
 /// Values up to which a cursor has them: about 45 characters each.
 const MAX_VALUES: u32 = 1_000;
@@ -13,13 +13,13 @@ const MAX_VALUES: u32 = 1_000;
 /// `P` is the position of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SetCursor<P> {
+pub(in crate::query) struct SetCursor<P> {
     /// Number of values, and a hash of them.
     pub count: u32,
     pub digest: String,
     /// Lists that have ended: bit i of byte i / 8, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    ended: String,
+    pub ended: String,
     /// Positions of the lists that are being read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<(u32, P)>,
@@ -42,28 +42,6 @@ impl<P> SetCursor<P> {
             ended: String::new(),
             refused: Vec::new(),
             seen: Vec::new(),
-        }
-    }
-
-    /// Position of a set, with those of its open lists.
-    pub fn of(set: &SetPosition, members: &Members<Query>, open: Vec<(usize, P)>) -> Self {
-        let ranks = members.ranks();
-        let has_ended = |index: usize| index != set.member && set.ended[index / 64] & 1 << (index % 64) != 0;
-        let mut ended = vec![0u8; ranks.len().div_ceil(8)];
-        for (index, rank) in ranks.iter().enumerate() {
-            if has_ended(index) {
-                ended[*rank as usize / 8] |= 1 << (rank % 8);
-            }
-        }
-        let rank_of = |list: u32| if list == ANY_LIST { ANY_LIST } else { ranks[list as usize] };
-        let seen = set.seen.to_vec().into_iter();
-        let seen = seen.filter(|(.., also)| *also == ANY_LIST || !has_ended(*also as usize));
-        Self {
-            ended: ended.iter().map(|byte| format!("{byte:02x}")).collect(),
-            open: open.into_iter().map(|(index, at)| (ranks[index], at)).collect(),
-            refused: set.refused.iter().map(|(index, error)| (ranks[*index], error.clone())).collect(),
-            seen: seen.map(|(key, by, also)| (key, rank_of(by), rank_of(also))).collect(),
-            ..Self::start(members)
         }
     }
 

@@ -1,0 +1,147 @@
+//! Pages of each kind of slice, and the cursors after any of their rows.
+
+use std::sync::Arc;
+
+use crate::columns::Columns;
+use crate::message::Message;
+use crate::process::ForkSafeMutex;
+use crate::query::audit::Repeat;
+use crate::query::request::Query;
+use crate::query::results::{Cursor, Report, Resume};
+use crate::query::snapshot::{ListCheckpoint, Rows};
+
+/// Latest keys of a list that a cursor has.
+const LATEST_KEYS: usize = 8;
+
+/// A page of any slice.
+pub(super) struct SlicePage {
+    pub query: Query,
+    pub slice: u64,
+    pub rows: usize,
+    /// Reasons why the slice is incomplete, if it ends with this page.
+    pub end: Option<Vec<Message>>,
+    /// Records still wanted before this page, where there is a limit.
+    pub remaining: Option<u64>,
+    /// Report after this page.
+    pub report: Report,
+}
+
+/// Part of a list.
+pub(super) struct ListPage {
+    pub page: SlicePage,
+    /// Offset of the first received record.
+    pub offset: u64,
+    /// Records of the list that the page accounts for.
+    pub received: Columns,
+    /// Index in `received` of each row, where some were left out.
+    pub received_rows: Option<Vec<u32>>,
+    /// State of the list before this page.
+    pub before: ListCheckpoint,
+    /// State of the list after it, unless the page was cut by `max_items`. Later responses without records make it more precise.
+    pub after: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
+    /// Records of it that the audit has still to prove to be two.
+    pub repeats: Vec<Repeat>,
+    /// Contradictions of the list so far that are no errors.
+    pub doubts: Vec<Message>,
+}
+
+/// Lookup of several hashes, by indices into the hashes of the slice.
+pub(super) struct HashesPage {
+    pub page: SlicePage,
+    /// Hash of each row.
+    pub found: Vec<u32>,
+    pub missing: Vec<u32>,
+    /// Hashes missing before this page.
+    pub missing_before: usize,
+}
+
+/// Records of a single hash, from `offset` on.
+pub(super) struct HashPage {
+    pub page: SlicePage,
+    pub offset: u64,
+}
+
+impl SlicePage {
+    fn is_whole(&self, row: usize) -> bool {
+        row >= self.rows
+    }
+
+    /// True if the slice ends after `row` rows.
+    fn ends(&self, row: usize) -> bool {
+        self.is_whole(row) && self.end.is_some()
+    }
+
+    fn remaining(&self, row: usize) -> Option<u64> {
+        self.remaining.map(|remaining| remaining - row as u64)
+    }
+
+    /// Adds what the report has after `row` rows.
+    fn reported(&self, mut at: Cursor, row: usize) -> Cursor {
+        let mut reasons = self.report.own_reasons();
+        let end = if self.is_whole(row) { self.end.as_ref() } else { None };
+        for reason in end.into_iter().flatten().chain(&at.reasons) {
+            if !reasons.contains(reason) {
+                reasons.push(reason.clone());
+            }
+        }
+        at.reasons = reasons;
+        at.missing = self.report.missing.to_vec();
+        at
+    }
+}
+
+impl Resume for ListPage {
+    fn cursor(&self, row: usize) -> Cursor {
+        let SlicePage { query, slice, .. } = &self.page;
+        let remaining = self.page.remaining(row);
+        if self.page.ends(row) {
+            let at = Cursor::at(query, slice + 1, 0, ListCheckpoint::default(), remaining);
+            return self.page.reported(at, row);
+        }
+        let is_whole = self.page.is_whole(row);
+        let rows = match &self.received_rows {
+            Some(rows) if !is_whole => rows[row] as usize,
+            None if !is_whole => row,
+            Some(_) | None => self.received.rows(),
+        };
+        let read = rows.min(self.received.rows());
+        let list = match &self.after {
+            Some(after) if is_whole => after.lock().clone(),
+            _ => self.before.clone().advanced(&self.received, read),
+        };
+        let mut at = Cursor::at(query, *slice, self.offset + rows as u64, list, remaining);
+        let latest = (rows.saturating_sub(LATEST_KEYS)..read).map(|row| Rows::key(&self.received, row));
+        let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
+        at.latest = latest.collect();
+        at.repeats = repeats.collect();
+        at.reasons.clone_from(&self.doubts);
+        self.page.reported(at, row)
+    }
+}
+
+impl Resume for HashesPage {
+    fn cursor(&self, row: usize) -> Cursor {
+        let SlicePage { query, slice, report, .. } = &self.page;
+        let remaining = self.page.remaining(row);
+        if self.page.ends(row) {
+            return self.page.reported(Cursor::at_hash(query, slice + 1, 0, 0, remaining), row);
+        }
+        let next = row.checked_sub(1).map_or(0, |last| self.found[last] + 1);
+        let missing = self.missing_before + self.missing.partition_point(|index| *index < next);
+        let mut at = self.page.reported(Cursor::at_hash(query, *slice, next as usize, 0, remaining), row);
+        at.missing = report.missing.first(missing).to_vec();
+        at
+    }
+}
+
+impl Resume for HashPage {
+    fn cursor(&self, row: usize) -> Cursor {
+        let SlicePage { query, slice, .. } = &self.page;
+        let remaining = self.page.remaining(row);
+        let at = match self.page.ends(row) {
+            true => Cursor::at_hash(query, slice + 1, 0, 0, remaining),
+            false => Cursor::at_hash(query, *slice, 0, self.offset + row as u64, remaining),
+        };
+        self.page.reported(at, row)
+    }
+}

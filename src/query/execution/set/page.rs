@@ -1,0 +1,78 @@
+//! `SetPage`: how a set continues after any row of a page of one of its lists.
+
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::query::request::Query;
+use crate::query::results::{ANY_LIST, Checkpoint, Cursor, Resume, SeenLog, SetCursor};
+use crate::query::snapshot::ListCheckpoint;
+
+/// State of a set when a page of one of its lists was returned. Lists are indices.
+pub(super) struct SetPage {
+    pub query: Query,
+    /// The list of the page, and the position after the page in it.
+    pub list: usize,
+    pub page: Checkpoint,
+    /// Rows of the page that the set returned, where another list had returned the others; all if `None`.
+    pub kept: Option<Vec<u32>>,
+    /// Positions of the other lists that are being read.
+    pub open: Vec<(usize, Checkpoint)>,
+    /// Positions of the lists of which this run has returned nothing: an earlier run had begun them.
+    pub begun: Vec<(usize, Arc<Cursor>)>,
+    /// Bit i: list i has ended.
+    pub ended: Vec<u64>,
+    /// Lists that ended with an error, and the error.
+    pub refused: Vec<(usize, Message)>,
+    /// Records that another list may return again.
+    pub seen: SeenLog,
+    /// Reasons why ended lists are incomplete.
+    pub reasons: Vec<Message>,
+}
+
+impl SetPage {
+    /// The position in the list of the page after `row` rows of the set.
+    fn in_list(&self, row: usize) -> Checkpoint {
+        match self.kept.as_ref().map(|kept| kept.get(row)) {
+            // Rows between were returned by other lists.
+            Some(Some(next)) => self.page.at_row(*next as usize),
+            Some(None) => self.page.at_end(),
+            None => self.page.at_row(row),
+        }
+    }
+
+    fn has_ended(&self, list: usize) -> bool {
+        list != self.list && super::has_ended(&self.ended, list)
+    }
+}
+
+impl Resume for SetPage {
+    /// The lists that have ended, and the positions of those that are being read. Lists are named by ranks.
+    fn cursor(&self, row: usize) -> Cursor {
+        let mut at = Cursor::at(&self.query, 0, 0, ListCheckpoint::default(), None);
+        let Some(members) = self.query.members() else { return at };
+        let ranks = members.ranks();
+        let rank_of = |list: u32| if list == ANY_LIST { ANY_LIST } else { ranks[list as usize] };
+        let mut ended = vec![0u8; ranks.len().div_ceil(8)];
+        for (list, rank) in ranks.iter().enumerate() {
+            if self.has_ended(list) {
+                ended[*rank as usize / 8] |= 1 << (rank % 8);
+            }
+        }
+        let this = (self.list, self.in_list(row).cursor());
+        let open = self.open.iter().map(|(list, page)| (*list, page.cursor()));
+        let begun = self.begun.iter().map(|(list, cursor)| (*list, Cursor::clone(cursor)));
+        let open = std::iter::once(this).chain(open).chain(begun);
+        let seen = self.seen.to_vec().into_iter();
+        let seen = seen.filter(|(.., also)| *also == ANY_LIST || !self.has_ended(*also as usize));
+        let set = SetCursor {
+            ended: ended.iter().map(|byte| format!("{byte:02x}")).collect(),
+            open: open.map(|(list, cursor)| (ranks[list], cursor.within(&at, members, list))).collect(),
+            refused: self.refused.iter().map(|(list, error)| (ranks[*list], error.clone())).collect(),
+            seen: seen.map(|(key, by, also)| (key, rank_of(by), rank_of(also))).collect(),
+            ..SetCursor::start(members)
+        };
+        at.set = Some(Box::new(set));
+        at.reasons.clone_from(&self.reasons);
+        at
+    }
+}
