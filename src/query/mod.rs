@@ -14,7 +14,7 @@ pub use execution::{
     Bounds, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag, QueryStart,
     Run, RunObserver, collect, height_at,
 };
-pub use follow::{Changes, Horizon, Poll};
+pub use follow::{Changes, OldestKnown, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
     Batch, Batches, CacheUse, Checkpoint, Completeness, Cursor, Entries, MembersReport, Page, Partial, Progress,

@@ -23,7 +23,7 @@ use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::python::results::undo::Undo;
 use crate::query::{
-    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Horizon, Lag, Poll,
+    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag, OldestKnown, Poll,
     QueryStart, SharedReport,
 };
 
@@ -389,8 +389,9 @@ fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<Foll
     }
     let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query))?;
     let (newest, start, forgotten): (Vec<(u64, i64)>, Option<i64>, Option<i64>) = known.extract()?;
-    let horizon = start.map(Horizon::Start).or(forgotten.map(Horizon::Forgotten)).unwrap_or(Horizon::Start(-1));
-    Ok(FollowStart::Export { newest, horizon })
+    let oldest_known =
+        start.map(OldestKnown::Start).or(forgotten.map(OldestKnown::Forgotten)).unwrap_or(OldestKnown::Start(-1));
+    Ok(FollowStart::Export { newest, oldest_known })
 }
 
 /// Settle distance; 12 by default.

@@ -10,11 +10,13 @@ use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
 use super::lag::Lag;
 use super::query_start::QueryStart;
-use super::walk::{PageRows, Walk, from_height};
+use super::read_down::{PageRows, ReadDown, from_height};
 use crate::client::Error;
 use crate::columns::StringLayout;
 use crate::message::Message;
-use crate::query::follow::{Event, EventKind, Follower, Memory, Request, RowFacts, Seam, Start, Stop, facts};
+use crate::query::follow::{
+    Event, EventKind, ExportOverlap, FollowState, Follower, Request, RowFacts, Start, Stop, facts,
+};
 use crate::query::request::Query;
 use crate::query::results::{Records, RecordsBuilder, SharedReport};
 use crate::query::snapshot::End;
@@ -53,20 +55,20 @@ pub enum FollowItem {
 /// Dropping it, or a future of it, cancels its requests and loses no event.
 pub struct Follow {
     plan: FollowPlan,
-    /// Position without memory, for the cursors of events.
+    /// Position without state, for the cursors of events.
     cursor: FollowCursor,
-    state: FollowStage,
+    stage: FollowStage,
     /// The end, where following ends at a known one.
-    end: Option<Memory>,
+    end: Option<FollowState>,
     report: SharedReport,
     lag: Lag,
     started: Option<Instant>,
-    walk: Option<Walk>,
+    read_down: Option<ReadDown>,
     /// A second read, which proves the first one.
-    look: Option<Walk>,
+    recheck: Option<ReadDown>,
     /// Rows of the round, in the order of the list.
     rows: Vec<PageRows>,
-    /// Rows of the walk that belong to the ranges after it.
+    /// Rows of the reading that belong to the ranges after it.
     kept: Option<Vec<PageRows>>,
     events: VecDeque<FollowEvent>,
     repeats: u32,
@@ -85,8 +87,8 @@ impl Follow {
             FollowStart::Cursor(json) => FollowCursor::parse(&plan.query, &json)?,
             FollowStart::Now => Position::Now,
             FollowStart::Beginning => Position::Beginning,
-            FollowStart::Export { newest, horizon } => {
-                Memory::of_export(&newest, horizon).map_or(Position::Beginning, Position::After)
+            FollowStart::Export { newest, oldest_known } => {
+                FollowState::of_export(&newest, oldest_known).map_or(Position::Beginning, Position::After)
             }
         };
         let end = match options.end {
@@ -100,12 +102,16 @@ impl Follow {
     }
 
     /// A follower that continues at a position, up to an end where one is given.
-    pub(super) fn from_position(mut plan: FollowPlan, position: Position, end: Option<Memory>) -> Result<Self, Error> {
-        plan.spec.until = end.as_ref().map(Memory::position);
+    pub(super) fn from_position(
+        mut plan: FollowPlan,
+        position: Position,
+        end: Option<FollowState>,
+    ) -> Result<Self, Error> {
+        plan.spec.until = end.as_ref().map(FollowState::position);
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
-        let state = match position {
-            Position::After(memory) => {
-                FollowStage::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
+        let stage = match position {
+            Position::After(state) => {
+                FollowStage::Started(Box::new(Follower::new(plan.spec.clone(), Start::After(state))))
             }
             Position::Now => FollowStage::Unresolved(Start::Now),
             Position::Beginning => FollowStage::Unresolved(Start::Height(0)),
@@ -116,13 +122,13 @@ impl Follow {
         Ok(Self {
             plan,
             cursor,
-            state,
+            stage,
             end,
             report,
             lag: Lag::new(1),
             started: None,
-            walk: None,
-            look: None,
+            read_down: None,
+            recheck: None,
             rows: Vec::new(),
             kept: None,
             events: VecDeque::new(),
@@ -151,8 +157,8 @@ impl Follow {
     pub(super) fn release(&mut self) {
         self.rows = Vec::new();
         self.kept = None;
-        self.walk = self.walk.take().filter(|walk| walk.returned == 0);
-        self.look = None;
+        self.read_down = self.read_down.take().filter(|down| down.returned == 0);
+        self.recheck = None;
     }
 
     /// Position before the first event.
@@ -208,7 +214,7 @@ impl Follow {
     }
 
     fn follower(&mut self) -> &mut Follower {
-        match &mut self.state {
+        match &mut self.stage {
             FollowStage::Started(follower) => follower,
             FollowStage::Unresolved(_) => unreachable!("a follower is started before its first request"),
         }
@@ -221,8 +227,8 @@ impl Follow {
         if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) {
             return Err(error);
         }
-        self.walk = None;
-        self.look = None;
+        self.read_down = None;
+        self.recheck = None;
         self.follower().repeat();
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
@@ -238,11 +244,11 @@ impl Follow {
     }
 
     async fn start(&mut self) -> Result<(), Error> {
-        let FollowStage::Unresolved(start) = &self.state else { return Ok(()) };
+        let FollowStage::Unresolved(start) = &self.stage else { return Ok(()) };
         let start = start.clone();
         self.plan.spec.low = self.plan.lowest(&self.report).await?;
         let start = if let Start::Height(_) = start { Start::Height(self.plan.spec.low) } else { start };
-        self.state = FollowStage::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
+        self.stage = FollowStage::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
         Ok(())
     }
 
@@ -251,7 +257,7 @@ impl Follow {
             Request::Finished | Request::Wait(_) => Ok(Vec::new()),
             Request::Head => {
                 let head = self.plan.head(&self.report).await?;
-                self.walk = None;
+                self.read_down = None;
                 self.follower().on_head(head);
                 Ok(Vec::new())
             }
@@ -266,8 +272,8 @@ impl Follow {
             }
             Request::Newest => {
                 // A read of which no page has arrived continues after an interrupt.
-                if self.walk.as_ref().is_none_or(|walk| walk.returned > 0) {
-                    self.walk = Some(Walk::new(&self.plan.list, self.repeats));
+                if self.read_down.as_ref().is_none_or(|down| down.returned > 0) {
+                    self.read_down = Some(ReadDown::new(&self.plan.list, self.repeats));
                 }
                 self.rows.clear();
                 self.kept = None;
@@ -275,18 +281,18 @@ impl Follow {
             }
             Request::Older { pages } => self.read_page(pages).await,
             Request::Verify => {
-                let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
-                walk.run.end_here();
-                while walk.run.next().await?.is_some() {}
+                let Some(down) = &mut self.read_down else { return Ok(Vec::new()) };
+                down.run.end_here();
+                while down.run.next().await?.is_some() {}
                 self.absorb();
                 self.follower().on_verified()
             }
-            Request::Look { page } => self.look(page).await,
+            Request::Recheck { page } => self.recheck(page).await,
             Request::Range { low, high, max_rows } => self.read_range((low, high), max_rows).await,
         }
     }
 
-    /// Reads a range. What the walk has read of it is not requested again.
+    /// Reads a range. What was read down of it is not requested again.
     async fn read_range(&mut self, (low, high): (i64, i64), max_rows: u64) -> Result<Vec<Event>, Error> {
         let kept_from = self.follower().kept_from().unwrap_or(i64::MAX);
         if self.kept.is_none() && kept_from < i64::MAX {
@@ -311,22 +317,22 @@ impl Follow {
                 }
             }
         }
-        self.walk = None;
+        self.read_down = None;
         self.rows = rows;
         let rows = self.rows.iter().flat_map(|(_, rows)| rows).copied();
         let rows: Vec<RowFacts> = rows.filter(|row| row.height.is_none_or(|height| height <= up_to)).collect();
         self.follower().on_range(up_to, &rows)
     }
 
-    /// Reads the next page of the walk, and up to `pages` at once.
+    /// Reads the next page of the reading, and up to `pages` at once.
     async fn read_page(&mut self, pages: u64) -> Result<Vec<Event>, Error> {
-        let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
+        let Some(down) = &mut self.read_down else { return Ok(Vec::new()) };
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-        walk.run.set_max_in_flight(pages.min(self.plan.max_in_flight));
-        let page = walk.run.next().await?;
-        walk.returned += 1;
+        down.run.set_max_in_flight(pages.min(self.plan.max_in_flight));
+        let page = down.run.next().await?;
+        down.returned += 1;
         let is_ended = page.is_none();
-        let stop = match walk.run.end() {
+        let stop = match down.run.end() {
             Some(End::ResultWindow) => Stop::Window,
             Some(End::List | End::UnknownLength | End::Unsettled) => Stop::List,
             None if is_ended => Stop::List,
@@ -334,8 +340,8 @@ impl Follow {
         };
         self.absorb();
         let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();
-        if let Some(walk) = &mut self.walk {
-            walk.check_order(&rows)?;
+        if let Some(down) = &mut self.read_down {
+            down.check_order(&rows)?;
         }
         let events = self.follower().on_page(&rows, stop);
         self.rows.extend(page.map(|page| (page.columns, rows)));
@@ -343,61 +349,61 @@ impl Follow {
     }
 
     /// Reads a page of the list once more.
-    async fn look(&mut self, page: u32) -> Result<Vec<Event>, Error> {
-        if page == 1 || self.look.is_none() {
-            self.look = Some(Walk::new(&self.plan.list, self.repeats));
+    async fn recheck(&mut self, page: u32) -> Result<Vec<Event>, Error> {
+        if page == 1 || self.recheck.is_none() {
+            self.recheck = Some(ReadDown::new(&self.plan.list, self.repeats));
         }
-        let Some(look) = &mut self.look else { return Ok(Vec::new()) };
-        look.run.set_max_in_flight(1);
-        let page = look.run.next().await?;
+        let Some(recheck) = &mut self.recheck else { return Ok(Vec::new()) };
+        recheck.run.set_max_in_flight(1);
+        let page = recheck.run.next().await?;
         let stop = match &page {
-            Some(_) if look.run.end().is_none() => Stop::Page(None),
+            Some(_) if recheck.run.end().is_none() => Stop::Page(None),
             _ => Stop::List,
         };
         self.absorb();
         let rows = page.map(|page| facts(&page.columns)).unwrap_or_default();
-        self.follower().on_look(&rows, stop)
+        self.follower().on_recheck(&rows, stop)
     }
 
     /// Adds the cost of the reads so far to the report.
     fn absorb(&mut self) {
-        for walk in self.walk.iter_mut().chain(&mut self.look) {
-            let now = walk.run.report().read();
-            self.report.add_cost(&now.since(&walk.counted));
+        for down in self.read_down.iter_mut().chain(&mut self.recheck) {
+            let now = down.run.report().read();
+            self.report.add_cost(&now.since(&down.counted));
             // Other reasons of a round, such as the result window, do not concern the follower.
-            let dropped = now.dropped - walk.counted.dropped;
-            for reason in walk.run.report().contradictions() {
+            let dropped = now.dropped - down.counted.dropped;
+            for reason in down.run.report().contradictions() {
                 self.report.add_contradiction(reason);
             }
             self.report.update(|report| report.dropped += dropped);
-            walk.counted = now;
-            if let Some(reason) = walk.run.report().empty_responses_reason() {
+            down.counted = now;
+            if let Some(reason) = down.run.report().empty_responses_reason() {
                 self.report.add_reason(reason);
             }
         }
     }
 
     fn take(&mut self, events: Vec<Event>) {
-        for Event { kind, memory } in events {
+        for Event { kind, state } in events {
             let item = match kind {
-                EventKind::Deliver { above, up_to, seam } => {
-                    let records = self.records(above, up_to, seam);
+                EventKind::Deliver { above, up_to, overlap } => {
+                    let records = self.records(above, up_to, overlap);
                     if records.is_empty() { FollowItem::Moved } else { FollowItem::Batch(records) }
                 }
                 EventKind::Undo { after_height } => FollowItem::Undo { after_height },
                 EventKind::Moved => FollowItem::Moved,
             };
-            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&memory), list: None });
+            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&state), list: None });
         }
     }
 
-    /// Records of the round above a height and up to another one, oldest first, without those of the seam.
-    fn records(&self, above: i64, up_to: i64, mut seam: Option<Seam>) -> Records {
+    /// Records of the round above a height and up to another one, oldest first, without those of the overlap.
+    fn records(&self, above: i64, up_to: i64, mut overlap: Option<ExportOverlap>) -> Records {
         let mut wanted = Vec::new();
         for (page, (_, rows)) in self.rows.iter().enumerate().rev() {
             for (row, facts) in rows.iter().enumerate().rev() {
                 let Some(height) = facts.height.filter(|height| *height > above && *height <= up_to) else { continue };
-                if !seam.as_mut().is_some_and(|seam| seam.take(facts)) {
+                if !overlap.as_mut().is_some_and(|overlap| overlap.take(facts)) {
                     wanted.push((height, page, row as u32));
                 }
             }

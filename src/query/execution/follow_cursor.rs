@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::client::Error;
-use crate::query::follow::Memory;
+use crate::query::follow::FollowState;
 use crate::query::request::{Members, Query};
 use crate::query::results::{Sealed, deployment};
 
@@ -17,7 +17,7 @@ pub(super) enum Position {
     Now,
     /// Before the first round of one that starts at the beginning.
     Beginning,
-    After(Memory),
+    After(FollowState),
     /// That of each list of a set.
     Set {
         /// Position of a list that joins the set later.
@@ -93,8 +93,8 @@ impl FollowCursor {
 
     /// The same cursor at another position.
     #[must_use]
-    pub(super) fn at(&self, memory: &Memory) -> Self {
-        Self { position: Position::After(memory.clone()), ..self.clone() }
+    pub(super) fn at(&self, state: &FollowState) -> Self {
+        Self { position: Position::After(state.clone()), ..self.clone() }
     }
 
     /// Moves to the position after an event of a list, or of the list `list` of a set. Returns what moves back.

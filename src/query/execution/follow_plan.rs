@@ -16,7 +16,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
-use crate::query::follow::{Changes, FollowSpec, Forgets, Head, HeadSource, Horizon, Poll, Proof, Ranges};
+use crate::query::follow::{Changes, FollowSpec, Forgets, Head, HeadSource, OldestKnown, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{End, Rows};
@@ -32,10 +32,10 @@ pub enum FollowStart {
     Now,
     Beginning,
     Cursor(String),
-    /// After an export. These are the keys and heights of its records above the horizon.
+    /// After an export. These are the keys and heights of its records above the oldest known one.
     Export {
         newest: Vec<(u64, i64)>,
-        horizon: Horizon,
+        oldest_known: OldestKnown,
     },
 }
 
@@ -130,7 +130,7 @@ impl FollowPlan {
             ranges: ranges(&list),
             proof: match endpoint.shape {
                 Shape::Paged { total: Some(_), .. } => Proof::Count,
-                Shape::Paged { total: None, .. } | Shape::Direct => Proof::Look,
+                Shape::Paged { total: None, .. } | Shape::Direct => Proof::Recheck,
             },
             until: None,
             forgets: match endpoint.limit {

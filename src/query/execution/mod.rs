@@ -16,6 +16,7 @@ mod observed;
 mod partitions;
 mod progress;
 mod query_start;
+mod read_down;
 mod reasons;
 mod recorded_range;
 mod reread;
@@ -27,7 +28,6 @@ mod set;
 mod slice_fetcher;
 mod stable;
 mod unique;
-mod walk;
 
 pub use bounds::Bounds;
 pub use cached::collect;

@@ -1,4 +1,4 @@
-//! `Anchor`: the first records of a walk, which a look at the end of the walk has to find again.
+//! `Anchor`: the first records of a reading down, which are rechecked for again at its end.
 
 use super::fingerprint::RowFacts;
 
@@ -11,10 +11,10 @@ pub struct Anchor {
     seen: Vec<Id>,
 }
 
-/// Outcome of a look.
+/// Outcome of looking for them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// The list has only grown since the walk began.
+pub enum Rechecked {
+    /// The list has only grown since the reading began.
     Same,
     Different,
     /// The records are not on the pages so far.
@@ -26,14 +26,14 @@ fn ids(rows: &[RowFacts]) -> impl Iterator<Item = Id> {
 }
 
 impl Anchor {
-    /// Takes a page of the walk. The first one with records of a block is the anchor.
+    /// Takes a page of the reading. The first one with records of a block is the anchor.
     pub fn take(&mut self, rows: &[RowFacts]) {
         if self.rows.is_empty() {
             self.rows = ids(rows).collect();
         }
     }
 
-    /// Begins a look at the newest page.
+    /// Begins again at the newest page.
     pub fn begin_look(&mut self) {
         self.seen.clear();
     }
@@ -48,15 +48,15 @@ impl Anchor {
         missing.all(|(height, ..)| !is_last && *height <= lowest)
     }
 
-    /// Compares with the next page of a look. Whatever replaces or removes records of the head replaces the first one.
-    pub fn look(&mut self, rows: &[RowFacts], is_last: bool) -> Look {
+    /// Compares with the next page of another reading. Whatever replaces or removes records of the head replaces the first one.
+    pub fn recheck(&mut self, rows: &[RowFacts], is_last: bool) -> Rechecked {
         self.seen.extend(ids(rows));
-        let Some(first) = self.rows.first() else { return Look::Same };
+        let Some(first) = self.rows.first() else { return Rechecked::Same };
         match self.seen.iter().position(|row| row == first) {
-            Some(at) if self.is_whole(&self.seen[at..], is_last) => Look::Same,
-            Some(_) => Look::Different,
-            None if is_last || self.seen.last().is_some_and(|(height, ..)| *height < first.0) => Look::Different,
-            None => Look::NotVisible,
+            Some(at) if self.is_whole(&self.seen[at..], is_last) => Rechecked::Same,
+            Some(_) => Rechecked::Different,
+            None if is_last || self.seen.last().is_some_and(|(height, ..)| *height < first.0) => Rechecked::Different,
+            None => Rechecked::NotVisible,
         }
     }
 }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::anchor::{Anchor, Look};
+use super::anchor::{Anchor, Rechecked};
 use super::fingerprint::RowFacts;
-use super::memory::{Changes, Head, LastRound, Memory};
 use super::pace::Pace;
 use super::reading::Reading;
 use super::spec::{Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
+use super::state::{Changes, FollowState, Head, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
 
@@ -25,16 +25,16 @@ pub(super) enum Phase {
     HeadFirst,
     Head,
     Newest,
-    Walk,
+    ReadDown,
     Verify(Conclusion),
-    /// The look is at this page of another read.
-    Look(Conclusion, u32),
+    /// The first records are rechecked for on this page of another reading.
+    Recheck(Conclusion, u32),
     Range {
         low: i64,
         high: i64,
     },
     Oldest,
-    /// The same before a walk that cannot reach the beginning, so that one which is not known is an error at once.
+    /// As `Oldest`, before reading down: fails early if the first height is unknown.
     OldestFirst,
     Fork {
         low: i64,
@@ -44,7 +44,7 @@ pub(super) enum Phase {
     Failed(Box<Error>),
 }
 
-/// Conclusion from a walk, once its pages are known to be of one instant.
+/// Conclusion from a reading down, once its pages are known to be of one instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Conclusion {
     Deliver,
@@ -52,7 +52,7 @@ pub(super) enum Conclusion {
     Undo(i64),
     /// This height changed, which cannot be undone.
     Changed(i64),
-    /// Ranges follow, up to what the walk has read.
+    /// Ranges follow, up to what was read down.
     Ranges,
 }
 
@@ -70,10 +70,10 @@ pub(super) struct Round {
     pub probe: Probe,
     /// Pages that follow those that were read, where the API reports it.
     pub more: Option<u64>,
-    /// The height from which on the rows of the walk belong to the ranges that follow it.
+    /// The height from which on the rows of the reading belong to the ranges that follow it.
     pub kept_from: Option<i64>,
-    /// The height from which on another walk is expected to reach the position, where this one could not.
-    pub walkable: Option<i64>,
+    /// The height from which on another reading down is expected to reach the position, where this one could not.
+    pub reachable: Option<i64>,
     /// The request for the height of the first block.
     pub beginning: Probe,
 }
@@ -97,7 +97,7 @@ pub(super) enum Probe {
 pub struct Follower {
     pub(super) spec: FollowSpec,
     /// None before the first round, if it starts now.
-    pub(super) memory: Option<Memory>,
+    pub(super) state: Option<FollowState>,
     pub(super) phase: Phase,
     pub(super) round: Round,
     /// The chain's newest block, where another list shows it.
@@ -111,15 +111,15 @@ pub struct Follower {
 
 impl Follower {
     pub fn new(spec: FollowSpec, start: Start) -> Self {
-        let memory = match start {
+        let state = match start {
             Start::Now => None,
-            Start::Height(low) => Some(Memory::start_after(low - 1)),
-            Start::Memory(memory) => Some(memory),
+            Start::Height(low) => Some(FollowState::start_after(low - 1)),
+            Start::After(state) => Some(state),
         };
-        let last = memory.as_ref().and_then(Memory::last_round);
+        let last = state.as_ref().and_then(FollowState::last_round);
         Self {
             spec,
-            memory,
+            state,
             head: last.and_then(|last| last.head),
             last_request: LastRequest::List,
             phase: Phase::Resting { until: Duration::ZERO },
@@ -131,8 +131,8 @@ impl Follower {
     }
 
     #[cfg(test)]
-    pub fn memory(&self) -> Option<&Memory> {
-        self.memory.as_ref()
+    pub fn state(&self) -> Option<&FollowState> {
+        self.state.as_ref()
     }
 
     /// Records that the round holds.
@@ -153,7 +153,7 @@ impl Follower {
             if until > self.now {
                 return Ok(Request::Wait(until - self.now));
             }
-            self.round = Round::new(self.seam());
+            self.round = Round::new(self.overlap());
             self.phase = if self.is_head_enough() { Phase::HeadFirst } else { Phase::Newest };
         }
         Ok(match &self.phase {
@@ -161,9 +161,9 @@ impl Follower {
             Phase::Resting { .. } | Phase::Newest => Request::Newest,
             Phase::HeadFirst | Phase::Head => Request::Head,
             Phase::Oldest | Phase::OldestFirst => Request::Oldest,
-            Phase::Walk => Request::Older { pages: self.pages_to_come() },
+            Phase::ReadDown => Request::Older { pages: self.pages_to_come() },
             Phase::Verify(_) => Request::Verify,
-            Phase::Look(_, page) => Request::Look { page: *page },
+            Phase::Recheck(_, page) => Request::Recheck { page: *page },
             Phase::Range { low, high } => {
                 let max_rows = if *high > self.first_due() { self.spec.max_rows } else { u64::MAX };
                 Request::Range { low: *low, high: *high, max_rows }
@@ -177,8 +177,8 @@ impl Follower {
     /// Takes the chain's newest block.
     pub fn on_head(&mut self, head: Option<Head>) {
         let before = std::mem::replace(&mut self.head, head);
-        self.round = Round { probe: Probe::Done, ..Round::new(self.seam()) };
-        let last = self.memory.as_ref().and_then(Memory::last_round);
+        self.round = Round { probe: Probe::Done, ..Round::new(self.overlap()) };
+        let last = self.state.as_ref().and_then(FollowState::last_round);
         let is_single = self.spec.poll == Poll::Once;
         if let (Phase::HeadFirst, Some(last), Some(head)) = (&self.phase, last, head) {
             // Blocks may have been replaced, and no later round of a single one notices a record that was listed late.
@@ -200,8 +200,8 @@ impl Follower {
     /// Takes the height of the chain's first block, where ranges begin.
     pub fn on_oldest(&mut self, height: i64) -> Result<Vec<Event>, Error> {
         let is_first = matches!(self.phase, Phase::OldestFirst);
-        if let Some(memory) = &mut self.memory {
-            memory.begin_after(height - 1);
+        if let Some(state) = &mut self.state {
+            state.begin_after(height - 1);
         }
         self.round.beginning = Probe::Done;
         if !is_first {
@@ -212,14 +212,14 @@ impl Follower {
         self.fail_on_error(stepped)
     }
 
-    /// Takes a page of the walk.
+    /// Takes a page of the reading.
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
         self.round.reading.push(rows);
         self.round.pages += 1;
         self.round.anchor.take(rows);
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
-            let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
+            let is_known = self.state.as_ref().is_some_and(|state| state.highest().is_some());
             let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(self.spec.settle));
             self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never }, recent);
         }
@@ -232,42 +232,42 @@ impl Follower {
         self.fail_on_error(stepped)
     }
 
-    /// The pages of the walk are of one instant, if the list has a count.
+    /// The pages of the reading are of one instant, if the list has a count.
     pub fn on_verified(&mut self) -> Result<Vec<Event>, Error> {
         let Phase::Verify(conclusion) = self.phase else { return Ok(Vec::new()) };
-        if self.spec.proof == Proof::Look && !Bug::FinalLookSkipped.is_planted() {
-            self.phase = Phase::Look(conclusion, 1);
+        if self.spec.proof == Proof::Recheck && !Bug::FinalLookSkipped.is_planted() {
+            self.phase = Phase::Recheck(conclusion, 1);
             return Ok(Vec::new());
         }
         let concluded = self.conclude(conclusion);
         self.fail_on_error(concluded)
     }
 
-    /// Takes a page of a look.
-    pub fn on_look(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
-        let Phase::Look(conclusion, page) = self.phase else { return Ok(Vec::new()) };
+    /// Takes a page on which the first records may be.
+    pub fn on_recheck(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
+        let Phase::Recheck(conclusion, page) = self.phase else { return Ok(Vec::new()) };
         if page == 1 {
             self.round.anchor.begin_look();
         }
-        match self.round.anchor.look(rows, !matches!(stop, Stop::Page(_))) {
-            Look::Same => {
+        match self.round.anchor.recheck(rows, !matches!(stop, Stop::Page(_))) {
+            Rechecked::Same => {
                 let concluded = self.conclude(conclusion);
                 self.fail_on_error(concluded)
             }
             // Not a failure: the round is repeated.
-            Look::Different => Err(self.spec.drift()),
-            Look::NotVisible => {
-                self.phase = Phase::Look(conclusion, page + 1);
+            Rechecked::Different => Err(self.spec.drift()),
+            Rechecked::NotVisible => {
+                self.phase = Phase::Recheck(conclusion, page + 1);
                 Ok(Vec::new())
             }
         }
     }
 
     /// Checks, where following ends at a height, that what was delivered is what another follower delivered up to there.
-    pub fn check_end(&self, end: &Memory) -> Result<(), Error> {
-        let Some(memory) = &self.memory else { return Ok(()) };
-        let missing = (memory.position() < end.position()).then_some(memory.position() + 1);
-        match memory.difference(end).or(missing) {
+    pub fn check_end(&self, end: &FollowState) -> Result<(), Error> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let missing = (state.position() < end.position()).then_some(state.position() + 1);
+        match state.difference(end).or(missing) {
             Some(height) => Err(self.spec.changed(height)),
             None => Ok(()),
         }
@@ -277,13 +277,13 @@ impl Follower {
     pub fn on_range(&mut self, up_to: i64, rows: &[RowFacts]) -> Result<Vec<Event>, Error> {
         let stepped = match self.phase {
             Phase::Range { low, high } => self.on_span(low, up_to.min(high), rows),
-            Phase::Fork { low, high } => self.on_fork(Reading::range(low, high, rows, self.seam())),
+            Phase::Fork { low, high } => self.on_fork(Reading::range(low, high, rows, self.overlap())),
             _ => Ok(Vec::new()),
         };
         self.fail_on_error(stepped)
     }
 
-    /// The height from which on the rows of the walk are those of ranges.
+    /// The height from which on the rows of the reading are those of ranges.
     pub fn kept_from(&self) -> Option<i64> {
         self.round.kept_from
     }
@@ -335,7 +335,7 @@ impl Follower {
     /// True if the head of the chain alone can show that nothing is due: heights are held back until it moves. A round of
     /// the list follows, for records that were listed late.
     fn is_head_enough(&mut self) -> bool {
-        let last = self.memory.as_ref().and_then(Memory::last_round);
+        let last = self.state.as_ref().and_then(FollowState::last_round);
         let is_held = last.is_some_and(|last| last.held.is_some());
         self.spec.head == HeadSource::Chain && is_held && std::mem::take(&mut self.last_request) == LastRequest::List
     }
@@ -348,11 +348,11 @@ impl Follower {
 
     /// The lowest height that is not delivered.
     pub fn first_due(&self) -> i64 {
-        self.memory.as_ref().map_or(i64::MAX, |memory| memory.position().saturating_add(1))
+        self.state.as_ref().map_or(i64::MAX, |state| state.position().saturating_add(1))
     }
 
-    pub(super) fn seam(&self) -> Option<i64> {
-        self.memory.as_ref().and_then(Memory::seam).map(|seam| seam.height)
+    pub(super) fn overlap(&self) -> Option<i64> {
+        self.state.as_ref().and_then(FollowState::overlap).map(|overlap| overlap.height)
     }
 
     /// The greatest height that is whole, or settled, as far as this round shows.

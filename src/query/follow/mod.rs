@@ -2,7 +2,7 @@
 //! come in; nothing here does I/O, so that every schedule of them can be tried.
 //!
 //! A *round* reads the list from its newest page down to what is known, as of one instant, or ranges of heights where
-//! that is not possible. [`Memory`] holds a fingerprint of each of the last delivered heights; a round compares all
+//! that is not possible. [`FollowState`] holds a fingerprint of each of the last delivered heights; a round compares all
 //! heights that it reads. With [`Changes::Held`], heights within `settle` of the head are held back and a change of a
 //! delivered height is an error; with [`Changes::Undone`], heights are delivered as soon as a higher one is known, those
 //! that were within `settle` of the head when they were read last are read again in every round that finds something new,
@@ -16,19 +16,19 @@
 //! | `Head` | `Head` | the newest block | `Newest` |
 //! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |
 //! | | | something new; held back, and the head was not requested in this round | `Head` |
-//! | | | reaches down to what is known | as after `Walk` |
+//! | | | reaches down to what is known | as after `ReadDown` |
 //! | | | reading on is dearer than reading ranges, or holds too many records | `Range` |
-//! | | | otherwise | `Walk` |
-//! | `Walk` | `Older` | the next page | `Walk` |
+//! | | | otherwise | `ReadDown` |
+//! | `ReadDown` | `Older` | the next page | `ReadDown` |
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
-//! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another walk reaches; `Failed` if the list cannot be read by height; `Verify` if ranges are lists, which end where the rows of the walk begin |
+//! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another reading down reaches; `Failed` if the list cannot be read by height; `Verify` if ranges are lists, which end where the rows of this one begin |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
-//! | `OldestFirst` | `Oldest` | the same, where the first page shows that the walk cannot reach it | as after `Walk` |
+//! | `OldestFirst` | `Oldest` | the same, where the first page shows that reading down cannot reach it | as after `ReadDown` |
 //! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
 //! | | | the same, where ranges follow | `Range` |
-//! | | | the list has no count | `Look` |
-//! | `Look` | `Look` | the first records of the walk are still there | as after `Verify` |
-//! | | | they are not on the pages so far | `Look` |
+//! | | | the list has no count | `Recheck` |
+//! | `Recheck` | `Recheck` | the first records of the reading are still there | as after `Verify` |
+//! | | | they are not on the pages so far | `Recheck` |
 //! | | | they were replaced | the list changed while it was read |
 //! | `Range` | `Range` | unchanged where it was known; of fewer heights, where it was cut | `Range`, with an event; `Resting` after the last one |
 //! | | | too many records | `Range`, half of it |
@@ -42,16 +42,16 @@
 mod anchor;
 mod fingerprint;
 mod follower;
-mod memory;
 mod pace;
 mod ranges;
 mod reading;
 mod rounds;
 mod spec;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
-pub use memory::{Changes, Head, Horizon, Memory, Seam};
 pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};
+pub use state::{Changes, ExportOverlap, FollowState, Head, OldestKnown};

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
-use super::memory::{Changes, Memory};
 use super::reading::Reading;
 use super::spec::{Event, EventKind, Ranges, Stop};
+use super::state::{Changes, FollowState};
 
 impl Follower {
     pub(super) fn position(&self) -> i64 {
-        self.memory.as_ref().map_or(i64::MAX, Memory::position)
+        self.state.as_ref().map_or(i64::MAX, FollowState::position)
     }
 
-    /// Height up to which ranges are read: those above may still change, or are read by a walk.
+    /// Height up to which ranges are read: those above may still change, or are read down.
     pub(super) fn range_end(&self) -> i64 {
         let top = self.round.reading.top().unwrap_or(i64::MIN);
         let end = self.round.target.min(top.saturating_sub(self.spec.settle));
-        self.round.walkable.map_or(end, |height| end.min(height - 1))
+        self.round.reachable.map_or(end, |height| end.min(height - 1))
     }
 
-    /// True if height by height takes fewer requests than the rest of the walk. A walk that has begun continues.
+    /// True if height by height takes fewer requests than the rest of the reading. One that has begun continues.
     pub(super) fn is_range_cheaper(&self, depth: i64) -> bool {
         let pages_per_height = (self.density() / self.spec.page_size as f64).ceil().max(1.0);
         let heights = (self.range_end() as f64 - self.position() as f64 + 1.0).max(1.0);
@@ -31,8 +31,8 @@ impl Follower {
         self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
     }
 
-    /// Leaves a walk that is too long. Ranges read as lists end where its rows begin, once these are proven.
-    pub(super) fn leave_walk(&mut self) -> Step {
+    /// Stops reading down, where that is too long. Ranges read as lists end where its rows begin, once these are proven.
+    pub(super) fn stop_reading_down(&mut self) -> Step {
         if self.spec.ranges == Ranges::List && self.round.pages > 1 {
             self.phase = Phase::Verify(Conclusion::Ranges);
         } else {
@@ -41,14 +41,14 @@ impl Follower {
         Ok(Vec::new())
     }
 
-    /// Begins ranges since the walk cannot reach the position. Height by height, they end where another walk can, with
+    /// Begins ranges since reading down cannot reach the position. Height by height, they end where another reading down can, with
     /// some room for the records that the list gains meanwhile.
     pub(super) fn begin_ranges_below(&mut self) {
         let top = self.round.reading.top().unwrap_or(i64::MAX);
         let reached = self.round.reading.complete_from();
-        let walkable = reached.saturating_add(top.saturating_sub(reached) / 8);
-        let is_worth = self.spec.ranges == Ranges::ByHeight && walkable - 1 > self.position();
-        self.round.walkable = is_worth.then_some(walkable);
+        let reachable = reached.saturating_add(top.saturating_sub(reached) / 8);
+        let is_worth = self.spec.ranges == Ranges::ByHeight && reachable - 1 > self.position();
+        self.round.reachable = is_worth.then_some(reachable);
         self.begin_ranges();
     }
 
@@ -68,14 +68,14 @@ impl Follower {
 
     /// True if ranges begin at the beginning: a request for each height below the first block is too many.
     pub(super) fn needs_oldest(&self) -> bool {
-        let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
+        let is_beginning = self.state.as_ref().is_some_and(|state| state.position() < 0);
         self.spec.ranges == Ranges::ByHeight && is_beginning && self.round.beginning == Probe::NotYet
     }
 
     /// The first range of a round begins with the heights that may have changed.
     pub(super) fn first_range(&mut self) {
         self.next_range();
-        let unsettled = self.memory.as_ref().and_then(|memory| self.unsettled(memory, Stop::Window));
+        let unsettled = self.state.as_ref().and_then(|state| self.unsettled(state, Stop::Window));
         if let (Phase::Range { low, .. }, Some(height)) = (&mut self.phase, unsettled) {
             *low = height.min(*low);
         }
@@ -83,35 +83,35 @@ impl Follower {
 
     /// The next range begins with the last height that is known, which it verifies.
     pub(super) fn next_range(&mut self) {
-        let Some(memory) = &self.memory else { return };
-        let first = memory.position().saturating_add(1);
-        let low = match (self.spec.ranges, memory.highest()) {
+        let Some(state) = &self.state else { return };
+        let first = state.position().saturating_add(1);
+        let low = match (self.spec.ranges, state.highest()) {
             // A request for each height without records is too many.
-            (Ranges::ByHeight, None) => memory.verified_from().max(memory.position()),
-            _ => memory.verified_from(),
+            (Ranges::ByHeight, None) => state.verified_from().max(state.position()),
+            _ => state.verified_from(),
         };
-        let low = low.min(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);
+        let low = low.min(first).min(state.overlap().map_or(first, |overlap| overlap.height)).max(0);
         let high = first.saturating_add(self.span - 1).min(self.range_end());
         self.phase = Phase::Range { low, high };
     }
 
     pub(super) fn on_span(&mut self, low: i64, up_to: i64, rows: &[RowFacts]) -> Step {
-        let reading = Reading::range(low, up_to, rows, self.seam());
-        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
-        if let Some(changed) = memory.lowest_change(&reading, self.spec.changes) {
+        let reading = Reading::range(low, up_to, rows, self.overlap());
+        let Some(state) = &mut self.state else { return Ok(Vec::new()) };
+        if let Some(changed) = state.lowest_change(&reading, self.spec.changes) {
             if self.spec.changes == Changes::Held {
                 return Err(self.spec.changed(changed));
             }
             let low = match self.spec.ranges {
-                Ranges::List => memory.horizon().height().saturating_add(1).max(0),
+                Ranges::List => state.oldest_known().height().saturating_add(1).max(0),
                 // A request for each height below the known ones is too many.
-                _ => memory.from(i64::MIN).map_or(changed, |lowest| lowest.min(changed)),
+                _ => state.from(i64::MIN).map_or(changed, |lowest| lowest.min(changed)),
             };
-            self.phase = Phase::Fork { low, high: memory.position() };
+            self.phase = Phase::Fork { low, high: state.position() };
             return Ok(Vec::new());
         }
-        let first = memory.position().saturating_add(1);
-        let mut event = Self::deliver(memory, &reading, up_to, self.spec.remembered);
+        let first = state.position().saturating_add(1);
+        let mut event = Self::deliver(state, &reading, up_to, self.spec.remembered);
         if up_to < first && up_to < self.range_end() {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };
@@ -129,21 +129,21 @@ impl Follower {
         } else {
             let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.position());
             self.rest_after(last);
-            if let (Some(event), Some(memory)) = (&mut event, &self.memory) {
-                event.memory = memory.clone();
+            if let (Some(event), Some(state)) = (&mut event, &self.state) {
+                event.state = state.clone();
             }
         }
         Ok(event.into_iter().collect())
     }
 
     pub(super) fn on_fork(&mut self, reading: Reading) -> Step {
-        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
+        let Some(state) = &mut self.state else { return Ok(Vec::new()) };
         self.phase = Phase::Resting { until: Duration::ZERO };
-        let Some(changed) = memory.lowest_change(&reading, self.spec.changes) else { return Ok(Vec::new()) };
-        if memory.has_forgotten_all_below(changed) {
+        let Some(changed) = state.lowest_change(&reading, self.spec.changes) else { return Ok(Vec::new()) };
+        if state.has_forgotten_all_below(changed) {
             return Err(self.spec.changed(changed));
         }
-        memory.undo(changed - 1);
-        Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, memory: memory.clone() }])
+        state.undo(changed - 1);
+        Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, state: state.clone() }])
     }
 }

@@ -8,7 +8,7 @@ use super::fingerprint::{Fingerprint, RowFacts};
 pub struct Reading {
     heights: BTreeMap<i64, Fingerprint>,
     /// Keys of the records of one height, which are compared one by one.
-    seam: Option<(i64, Vec<u64>)>,
+    overlap: Option<(i64, Vec<u64>)>,
     rows: u64,
     /// Heights from here on were read with all their records.
     complete_from: i64,
@@ -16,15 +16,15 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A reading from the head down. `seam` is a height of which single records are known.
-    pub fn walk(seam: Option<i64>) -> Self {
-        let seam = seam.map(|height| (height, Vec::new()));
-        Self { heights: BTreeMap::new(), seam, rows: 0, complete_from: i64::MAX, complete_to: i64::MAX }
+    /// A reading from the head down. `overlap` is a height of which single records are known.
+    pub fn down(overlap: Option<i64>) -> Self {
+        let overlap = overlap.map(|height| (height, Vec::new()));
+        Self { heights: BTreeMap::new(), overlap, rows: 0, complete_from: i64::MAX, complete_to: i64::MAX }
     }
 
     /// A reading of all records of a range of heights.
-    pub fn range(low: i64, high: i64, rows: &[RowFacts], seam: Option<i64>) -> Self {
-        let mut reading = Self { complete_from: low, complete_to: high, ..Self::walk(seam) };
+    pub fn range(low: i64, high: i64, rows: &[RowFacts], overlap: Option<i64>) -> Self {
+        let mut reading = Self { complete_from: low, complete_to: high, ..Self::down(overlap) };
         rows.iter().for_each(|row| reading.add(row));
         reading
     }
@@ -32,12 +32,12 @@ impl Reading {
     fn add(&mut self, row: &RowFacts) {
         let Some(height) = row.height else { return };
         self.heights.entry(height).or_insert_with(|| Fingerprint::new(height)).add(row);
-        if let Some((_, keys)) = self.seam.as_mut().filter(|(seam, _)| *seam == height) {
+        if let Some((_, keys)) = self.overlap.as_mut().filter(|(overlap, _)| *overlap == height) {
             keys.push(row.key);
         }
     }
 
-    /// Takes the next page of a walk.
+    /// Takes the next page of a reading down.
     pub fn push(&mut self, rows: &[RowFacts]) {
         rows.iter().for_each(|row| self.add(row));
         self.rows += rows.len() as u64;
@@ -47,7 +47,7 @@ impl Reading {
         }
     }
 
-    /// The walk has reached the end of the list.
+    /// The reading has reached the end of the list.
     pub fn end(&mut self) {
         self.complete_from = i64::MIN;
     }
@@ -92,14 +92,14 @@ impl Reading {
     }
 
     /// The lowest height above `above` of a record that is out of order, and so below all that is complete.
-    pub fn stray(&self, above: i64) -> Option<i64> {
+    pub fn lowest_late(&self, above: i64) -> Option<i64> {
         let last = self.complete_from.checked_sub(1)?;
-        self.heights(above.checked_add(1)?, last.checked_sub(1)?).next().map(|stray| stray.height)
+        self.heights(above.checked_add(1)?, last.checked_sub(1)?).next().map(|late| late.height)
     }
 
     /// True if some of these keys are not among the records of a height.
     pub fn lacks(&self, height: i64, keys: &[u64]) -> bool {
-        let read = self.seam.as_ref().filter(|(seam, _)| *seam == height).map_or(&[][..], |(_, keys)| keys);
+        let read = self.overlap.as_ref().filter(|(overlap, _)| *overlap == height).map_or(&[][..], |(_, keys)| keys);
         keys.iter().any(|key| count(*key, read) < count(*key, keys))
     }
 }

@@ -3,15 +3,15 @@
 use super::anchor::Anchor;
 use super::fingerprint::{RowFacts, page_hash};
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
-use super::memory::{Changes, LastRound, Memory};
 use super::reading::Reading;
 use super::spec::{Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
+use super::state::{Changes, FollowState, LastRound};
 use crate::planted::Bug;
 
 impl Round {
-    pub fn new(seam: Option<i64>) -> Self {
+    pub fn new(overlap: Option<i64>) -> Self {
         Self {
-            reading: Reading::walk(seam),
+            reading: Reading::down(overlap),
             pages: 0,
             anchor: Anchor::default(),
             first_page: 0,
@@ -19,7 +19,7 @@ impl Round {
             probe: Probe::NotYet,
             more: None,
             kept_from: None,
-            walkable: None,
+            reachable: None,
             beginning: Probe::NotYet,
         }
     }
@@ -41,8 +41,8 @@ impl Follower {
         self.round.target = self.target(top);
         self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
-        let is_held = self.memory.as_ref().is_none_or(|memory| memory.position() < top);
-        let last = self.memory.as_ref().and_then(Memory::last_round);
+        let is_held = self.state.as_ref().is_none_or(|state| state.position() < top);
+        let last = self.state.as_ref().and_then(FollowState::last_round);
         if let Some(last) = last.filter(|last| (last.first_page, last.top) == (self.round.first_page, top))
             && !self.is_due(&last, self.round.target)
         {
@@ -53,21 +53,21 @@ impl Follower {
             self.phase = Phase::Head;
             return Ok(Vec::new());
         }
-        let Some(memory) = &self.memory else {
-            let mut memory = Memory::start_after(self.round.target.max(self.spec.low - 1));
-            memory.set_last_round(self.last_round(top, memory.position()));
-            self.memory = Some(memory.clone());
+        let Some(state) = &self.state else {
+            let mut state = FollowState::start_after(self.round.target.max(self.spec.low - 1));
+            state.set_last_round(self.last_round(top, state.position()));
+            self.state = Some(state.clone());
             self.rest();
-            return Ok(vec![Event { kind: EventKind::Moved, memory }]);
+            return Ok(vec![Event { kind: EventKind::Moved, state }]);
         };
-        if self.spec.changes == Changes::Held && self.round.target <= memory.position() {
+        if self.spec.changes == Changes::Held && self.round.target <= state.position() {
             // Nothing is due: what the page shows is compared, and no more is read.
             let step = self.compare_held();
-            let last = self.last_round(top, memory.position());
+            let last = self.last_round(top, state.position());
             self.rest_after(last);
             return step;
         }
-        self.phase = Phase::Walk;
+        self.phase = Phase::ReadDown;
         self.on_older(stop)
     }
 
@@ -76,7 +76,7 @@ impl Follower {
         if matches!(stop, Stop::Page(_)) {
             return Ok(Vec::new());
         }
-        let known = self.memory.as_ref().map(Memory::highest);
+        let known = self.state.as_ref().map(FollowState::highest);
         if let Some(Some(highest)) = known
             && self.spec.forgets == Forgets::Never
         {
@@ -88,15 +88,15 @@ impl Follower {
         if known.is_some() {
             return Ok(Vec::new());
         }
-        let memory = Memory::start_after(self.spec.low - 1);
-        self.memory = Some(memory.clone());
-        Ok(vec![Event { kind: EventKind::Moved, memory }])
+        let state = FollowState::start_after(self.spec.low - 1);
+        self.state = Some(state.clone());
+        Ok(vec![Event { kind: EventKind::Moved, state }])
     }
 
     /// Ends a round that delivers nothing.
     pub(super) fn rest_after(&mut self, last: LastRound) {
-        if let Some(memory) = &mut self.memory {
-            memory.set_last_round(last);
+        if let Some(state) = &mut self.state {
+            state.set_last_round(last);
         }
         self.rest();
     }
@@ -113,44 +113,44 @@ impl Follower {
     }
 
     fn compare_held(&self) -> Step {
-        let memory = self.memory.as_ref();
-        match memory.and_then(|memory| memory.lowest_change(&self.round.reading, Changes::Held)) {
+        let state = self.state.as_ref();
+        match state.and_then(|state| state.lowest_change(&self.round.reading, Changes::Held)) {
             Some(height) => Err(self.spec.changed(height)),
             None => Ok(Vec::new()),
         }
     }
 
-    /// The height from which on a walk has to read all records.
-    fn depth(&self, memory: &Memory, stop: Stop) -> i64 {
-        let known = memory.verified_from();
-        let depth = self.unsettled(memory, stop).map_or(known, |lowest| lowest.min(known));
-        let seam = memory.seam().map_or(depth, |seam| seam.height.min(depth));
-        self.round.reading.stray(memory.horizon().height()).map_or(seam, |stray| stray.min(seam))
+    /// The height from which on a round has to read all records.
+    fn depth(&self, state: &FollowState, stop: Stop) -> i64 {
+        let known = state.verified_from();
+        let depth = self.unsettled(state, stop).map_or(known, |lowest| lowest.min(known));
+        let overlap = state.overlap().map_or(depth, |overlap| overlap.height.min(depth));
+        self.round.reading.lowest_late(state.oldest_known().height()).map_or(overlap, |late| late.min(overlap))
     }
 
     /// The lowest delivered height that may have changed since: the chain had one more when it was delivered last.
-    pub(super) fn unsettled(&self, memory: &Memory, stop: Stop) -> Option<i64> {
-        let head = memory.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
+    pub(super) fn unsettled(&self, state: &FollowState, stop: Stop) -> Option<i64> {
+        let head = state.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
         let lowest = head.saturating_sub(self.spec.settle);
         match (self.spec.changes, stop) {
             (Changes::Held, _) => None,
             (Changes::Undone, _) if Bug::UnsettledForgotten.is_planted() => None,
             // The list has no records below.
-            (Changes::Undone, Stop::List) => memory.from(lowest),
+            (Changes::Undone, Stop::List) => state.from(lowest),
             // The first record of a height may have been listed late.
-            (Changes::Undone, _) => Some(lowest.max(memory.horizon().height().saturating_add(1))),
+            (Changes::Undone, _) => Some(lowest.max(state.oldest_known().height().saturating_add(1))),
         }
     }
 
-    /// A page of a walk: reads on, or finds out what to deliver.
+    /// A page of a reading down: reads on, or finds out what to deliver.
     pub(super) fn on_older(&mut self, stop: Stop) -> Step {
-        let Some(memory) = &self.memory else { return Ok(Vec::new()) };
+        let Some(state) = &self.state else { return Ok(Vec::new()) };
         let reading = &self.round.reading;
-        let depth = self.depth(memory, stop);
+        let depth = self.depth(state, stop);
         if reading.complete_from() > depth {
             return self.read_on(depth, stop);
         }
-        let Some(changed) = memory.lowest_change(reading, self.spec.changes) else {
+        let Some(changed) = state.lowest_change(reading, self.spec.changes) else {
             return self.verify(Conclusion::Deliver);
         };
         if self.spec.changes == Changes::Held {
@@ -161,12 +161,12 @@ impl Follower {
             self.phase = Phase::Head;
             return Ok(Vec::new());
         }
-        if memory.has_forgotten_all_below(changed) {
+        if state.has_forgotten_all_below(changed) {
             return self.verify(Conclusion::Changed(changed));
         }
-        let start = memory.horizon().height().saturating_add(1).min(changed);
+        let start = state.oldest_known().height().saturating_add(1).min(changed);
         // A list that has ended has no other records below.
-        let anchor = if stop == Stop::List { changed } else { memory.below(changed).unwrap_or(start) };
+        let anchor = if stop == Stop::List { changed } else { state.below(changed).unwrap_or(start) };
         if reading.complete_from() > anchor {
             return self.read_on(anchor, stop);
         }
@@ -185,18 +185,18 @@ impl Follower {
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
     fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
-        if self.round.pages == 1 && self.needs_oldest() && self.is_longer_than_a_walk(stop) {
+        if self.round.pages == 1 && self.needs_oldest() && self.is_too_long_to_read_down(stop) {
             self.phase = Phase::OldestFirst;
             return Ok(Vec::new());
         }
         match stop {
             Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
-            Stop::Page(_) if can_range && self.is_too_large(depth) => return self.leave_walk(),
+            Stop::Page(_) if can_range && self.is_too_large(depth) => return self.stop_reading_down(),
             Stop::Page(_) => {
-                self.phase = Phase::Walk;
+                self.phase = Phase::ReadDown;
                 return Ok(Vec::new());
             }
-            Stop::Window if can_range => return self.leave_walk(),
+            Stop::Window if can_range => return self.stop_reading_down(),
             Stop::Window if self.spec.ranges != Ranges::None => {
                 return Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()));
             }
@@ -209,7 +209,7 @@ impl Follower {
         Ok(Vec::new())
     }
 
-    /// True if the walk holds more records than it may, or is going to: a list with a count shows it on its first page.
+    /// True if the reading holds more records than it may, or is going to: a list with a count shows it on its first page.
     fn is_too_large(&self, depth: i64) -> bool {
         let is_foreseen = self.round.pages == 1 && self.spec.proof == Proof::Count;
         let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
@@ -222,10 +222,10 @@ impl Follower {
         self.round.reading.rows() as f64 / self.round.reading.num_heights().max(1) as f64
     }
 
-    /// Pages that the walk is expected to take, at least 1.
+    /// Pages that the reading is expected to take, at least 1.
     pub(super) fn pages_to_come(&self) -> u64 {
-        let Some(memory) = &self.memory else { return 1 };
-        self.pages_to(self.depth(memory, Stop::Page(self.round.more))).max(1.0) as u64
+        let Some(state) = &self.state else { return 1 };
+        self.pages_to(self.depth(state, Stop::Page(self.round.more))).max(1.0) as u64
     }
 
     pub(super) fn pages_to(&self, depth: i64) -> f64 {
@@ -237,51 +237,51 @@ impl Follower {
         self.round.more.map_or(pages, |more| pages.min(more as f64))
     }
 
-    /// True if the first page shows that the list has more records than a walk may hold.
-    fn is_longer_than_a_walk(&self, stop: Stop) -> bool {
+    /// True if the first page shows that the list has more records than a reading down may hold.
+    fn is_too_long_to_read_down(&self, stop: Stop) -> bool {
         let Stop::Page(Some(more)) = stop else { return false };
         more.saturating_add(1).saturating_mul(self.spec.page_size) >= self.spec.max_rows
     }
 
-    /// Delivers what the walk has read, or fails.
+    /// Delivers what was read down, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
         if let Conclusion::Ranges = conclusion {
             self.round.kept_from = Some(self.round.reading.complete_from());
             self.begin_ranges_below();
             return Ok(Vec::new());
         }
-        let Some(mut memory) = self.memory.take() else { return Ok(Vec::new()) };
+        let Some(mut state) = self.state.take() else { return Ok(Vec::new()) };
         let mut events = Vec::new();
         if let Conclusion::Changed(height) = conclusion {
-            self.memory = Some(memory);
+            self.state = Some(state);
             return Err(self.spec.changed(height));
         }
         if let Conclusion::Undo(after_height) = conclusion {
-            memory.undo(after_height);
+            state.undo(after_height);
             if !Bug::UndoDropped.is_planted() {
-                events.push(Event { kind: EventKind::Undo { after_height }, memory: memory.clone() });
+                events.push(Event { kind: EventKind::Undo { after_height }, state: state.clone() });
             }
         }
         let top = self.round.reading.top().unwrap_or(i64::MIN);
-        events.extend(Self::deliver(&mut memory, &self.round.reading, self.round.target, self.spec.remembered));
-        memory.set_last_round(self.last_round(top, memory.position()));
+        events.extend(Self::deliver(&mut state, &self.round.reading, self.round.target, self.spec.remembered));
+        state.set_last_round(self.last_round(top, state.position()));
         if let Some(last) = events.last_mut() {
-            last.memory = memory.clone();
+            last.state = state.clone();
         }
-        self.memory = Some(memory);
+        self.state = Some(state);
         self.rest();
         Ok(events)
     }
 
-    pub(super) fn deliver(memory: &mut Memory, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
-        let above = memory.position();
+    pub(super) fn deliver(state: &mut FollowState, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
+        let above = state.position();
         if up_to <= above {
             return None;
         }
-        let seam = memory.seam().cloned();
+        let overlap = state.overlap().cloned();
         let has_records = reading.heights(above.saturating_add(1), up_to).next().is_some();
-        memory.deliver(reading, up_to, capacity);
-        let kind = if has_records { EventKind::Deliver { above, up_to, seam } } else { EventKind::Moved };
-        Some(Event { kind, memory: memory.clone() })
+        state.deliver(reading, up_to, capacity);
+        let kind = if has_records { EventKind::Deliver { above, up_to, overlap } } else { EventKind::Moved };
+        Some(Event { kind, state: state.clone() })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::memory::{Changes, Memory, Seam};
+use super::state::{Changes, ExportOverlap, FollowState};
 use crate::client::Error;
 use crate::message::{Hint, Message};
 
@@ -14,7 +14,7 @@ pub enum Start {
     /// At this height.
     Height(i64),
     /// After what an earlier follower, or an export, has.
-    Memory(Memory),
+    After(FollowState),
 }
 
 /// Time between rounds.
@@ -49,13 +49,13 @@ pub enum Ranges {
     ByCount,
 }
 
-/// Proof that the pages of a walk are of one instant.
+/// Proof that the pages of a reading down are of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The API counts the list, so that its reader proves it.
     Count,
-    /// The first records of the walk are still there after it: the list has only grown.
-    Look,
+    /// The first records of the reading are still there after it: the list has only grown.
+    Recheck,
 }
 
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ pub enum Request {
     /// The end of that read: proof that its pages are of one instant.
     Verify,
     /// The newest page of the list, of a new read, or the next page of that read.
-    Look { page: u32 },
+    Recheck { page: u32 },
     /// All records of these heights, both ends included; of fewer heights if there are more records than that.
     Range { low: i64, high: i64, max_rows: u64 },
     /// None: following has ended.
@@ -126,13 +126,13 @@ pub enum Stop {
 pub struct Event {
     pub kind: EventKind,
     /// The state after it.
-    pub memory: Memory,
+    pub state: FollowState,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// The records of the round of heights above `above`, up to `up_to`, without those of the seam.
-    Deliver { above: i64, up_to: i64, seam: Option<Seam> },
+    /// The records of the round of heights above `above`, up to `up_to`, without those of the overlap.
+    Deliver { above: i64, up_to: i64, overlap: Option<ExportOverlap> },
     /// All records above this height are void.
     Undo { after_height: i64 },
     /// No records; the position moved.

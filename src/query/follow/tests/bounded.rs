@@ -47,11 +47,11 @@ fn what_a_follower_holds_does_not_grow() {
         requests += 1;
         events += found.len() as u64;
         undos += found.iter().filter(|event| matches!(event.kind, super::super::EventKind::Undo { .. })).count() as u64;
-        assert!(follower.memory().is_none_or(|memory| memory.len() <= most));
+        assert!(follower.state().is_none_or(|state| state.len() <= most));
         assert!(follower.rows_held() <= 400, "{} rows", follower.rows_held());
         // All that a cursor has.
-        let bytes = |memory| serde_json::to_string(memory).unwrap().len();
-        assert!(requests % 1_000 > 0 || follower.memory().is_none_or(|memory| bytes(memory) < 8_000));
+        let bytes = |state| serde_json::to_string(state).unwrap().len();
+        assert!(requests % 1_000 > 0 || follower.state().is_none_or(|state| bytes(state) < 8_000));
     }
     println!("{HEIGHTS} heights: {requests} requests, {events} events, {undos} undone");
     assert!(undos > 0 && events > requests / 2);

@@ -120,7 +120,7 @@ impl Case<'_> {
         self.counts.longest = self.counts.longest.max(steps);
         let spec = run.follower.spec();
         let target = chain.head() - if spec.changes == Changes::Held { spec.settle.max(1) } else { 1 };
-        let position = run.follower.memory().map(|memory| memory.position());
+        let position = run.follower.state().map(|state| state.position());
         let list = chain.list().into_iter().rev().filter_map(|row| Some((row.height?, row.key)));
         let wanted: Vec<_> = list.filter(|(height, _)| *height > self.start && *height <= target).collect();
         // A round that requests only the head of the chain keeps its position.
@@ -154,7 +154,7 @@ fn all(changes: Changes, settle: i64, alphabet: &[Option<Change>]) -> Counts {
     ];
     for (head, ranges) in ways {
         for page_size in 1..=3 {
-            // Ranges are read where a walk would hold more than these.
+            // Ranges are read where a reading down would hold more than these.
             let max_rows = if ranges == Ranges::None { 10_000 } else { 3 };
             let spec = FollowSpec { head, ranges, max_rows, ..spec(changes, settle, page_size) };
             for blocks in [0, 4] {
@@ -175,7 +175,7 @@ fn uncounted(changes: Changes, settle: i64) -> Counts {
     let mut sum = Counts::default();
     for head in [HeadSource::List, HeadSource::Chain] {
         for page_size in 1..=3 {
-            let spec = FollowSpec { proof: Proof::Look, head, ..spec(changes, settle, page_size) };
+            let spec = FollowSpec { proof: Proof::Recheck, head, ..spec(changes, settle, page_size) };
             for blocks in [2, 5] {
                 let counts = enumerate(spec.clone(), &Chain::new(blocks, 1), budget(), &CHANGES[..6]);
                 sum.schedules += counts.schedules;

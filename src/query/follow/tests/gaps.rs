@@ -2,8 +2,8 @@
 
 use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::client::Error;
-use crate::query::follow::memory::{Horizon, Memory};
 use crate::query::follow::spec::Forgets;
+use crate::query::follow::state::{FollowState, OldestKnown};
 use crate::query::follow::{Changes, FollowSpec, HeadSource, Poll, Ranges, Start};
 
 fn finish(run: &mut Run, chain: &Chain) -> Result<(), Error> {
@@ -35,7 +35,7 @@ fn heights_beyond_the_window_are_read_by_height() {
             finish(&mut run, &chain).unwrap();
             let above = if changes == Changes::Held { 17 } else { 18 };
             assert_eq!(run.consumer, run.expected(above));
-            assert_eq!(run.follower.memory().unwrap().position(), if changes == Changes::Held { 57 } else { 58 });
+            assert_eq!(run.follower.state().unwrap().position(), if changes == Changes::Held { 57 } else { 58 });
         }
     }
 }
@@ -145,7 +145,7 @@ fn a_reorganization_is_undone_where_heights_are_read_one_by_one() {
     run.restart();
     finish(&mut run, &chain).unwrap();
     assert_eq!(run.consumer, run.expected(-1));
-    assert_eq!((run.undos, run.follower.memory().unwrap().position()), (1, 49));
+    assert_eq!((run.undos, run.follower.state().unwrap().position()), (1, 49));
 }
 
 #[test]
@@ -181,12 +181,12 @@ fn an_export_is_followed_within_its_last_height() {
         let list = chain.list();
         // An export that met the newest block while it was being listed.
         let newest: Vec<_> = list.iter().skip(1).map(|row| (row.key, row.height.unwrap())).collect();
-        let memory = Memory::of_export(&newest, Horizon::Forgotten(2)).unwrap();
+        let state = FollowState::of_export(&newest, OldestKnown::Forgotten(2)).unwrap();
         (0..4).for_each(|_| chain.apply(Change::Grow));
         if late {
             chain.apply(Change::Late(5));
         }
-        let mut run = Run::new(once(spec(Changes::Held, 2, 50)), Start::Memory(memory));
+        let mut run = Run::new(once(spec(Changes::Held, 2, 50)), Start::After(state));
         let followed = finish(&mut run, &chain);
         if late {
             assert!(matches!(followed, Err(Error::Reorganization { height: 8, .. })), "{followed:?}");
@@ -209,7 +209,7 @@ fn a_sparse_list_settles_by_the_head_of_the_chain() {
     (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
     let wait = |run: &mut Run, chain: &Chain| while run.step(chain).unwrap() != Stepped::Waited {};
     wait(&mut run, &chain);
-    assert_eq!(run.follower.memory().unwrap().position(), 10);
+    assert_eq!(run.follower.state().unwrap().position(), 10);
     chain.apply(Change::Grow);
     wait(&mut run, &chain);
     assert!(run.consumer.is_empty());

@@ -6,8 +6,8 @@ use crate::client::Error;
 use crate::query::follow::fingerprint::{RowFacts, spread};
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
-    Changes, Event, EventKind, FollowSpec, Follower, Head, HeadSource, Memory, Poll, Proof, Ranges, Request, Start,
-    Stop,
+    Changes, Event, EventKind, FollowSpec, FollowState, Follower, Head, HeadSource, Poll, Proof, Ranges, Request,
+    Start, Stop,
 };
 
 /// One change of the chain.
@@ -103,7 +103,7 @@ impl Chain {
 
 /// A read of the list: as of one instant, or page by page as the list is then.
 #[derive(Clone, Debug, Default)]
-struct Walk {
+struct ReadDown {
     /// Versions of the list during the read.
     lists: Vec<Vec<RowFacts>>,
     read: usize,
@@ -113,7 +113,7 @@ struct Walk {
     is_placed: bool,
 }
 
-impl Walk {
+impl ReadDown {
     fn new(chain: &Chain) -> Self {
         Self { lists: vec![chain.list()], ..Self::default() }
     }
@@ -162,11 +162,11 @@ impl Walk {
 pub struct Run {
     pub follower: Follower,
     pub consumer: Vec<(i64, u64)>,
-    pub cursor: Option<Memory>,
+    pub cursor: Option<FollowState>,
     /// The versions of the list in the last round that delivered, and its position.
     pub settled: Option<(Vec<Vec<RowFacts>>, i64)>,
-    walk: Walk,
-    look: Walk,
+    down: ReadDown,
+    again: ReadDown,
     rows: Vec<RowFacts>,
     pub requests: u64,
     pub undos: u64,
@@ -208,8 +208,8 @@ impl Run {
             consumer: Vec::new(),
             cursor: None,
             settled: None,
-            walk: Walk::default(),
-            look: Walk::default(),
+            down: ReadDown::default(),
+            again: ReadDown::default(),
             rows: Vec::new(),
             requests: 0,
             undos: 0,
@@ -219,8 +219,8 @@ impl Run {
 
     /// Another process continues from the cursor of the last event; the consumer keeps what it has.
     pub fn restart(&mut self) {
-        let Some(memory) = self.cursor.clone() else { return };
-        self.follower = Follower::new(self.follower.spec().clone(), Start::Memory(memory));
+        let Some(state) = self.cursor.clone() else { return };
+        self.follower = Follower::new(self.follower.spec().clone(), Start::After(state));
         self.now = Duration::ZERO;
     }
 
@@ -241,14 +241,14 @@ impl Run {
             Request::Oldest => self.follower.on_oldest(chain.first().unwrap_or(0))?,
             Request::Newest | Request::Older { .. } => {
                 if request == Request::Newest {
-                    self.walk = Walk::new(chain);
+                    self.down = ReadDown::new(chain);
                     self.rows.clear();
                 }
-                let is_live = request != Request::Newest && self.follower.spec().proof == Proof::Look;
+                let is_live = request != Request::Newest && self.follower.spec().proof == Proof::Recheck;
                 let page = if is_live {
-                    self.walk.live_page(chain, &self.rows, page_size)
+                    self.down.live_page(chain, &self.rows, page_size)
                 } else {
-                    Some(self.walk.page(page_size, chain.window))
+                    Some(self.down.page(page_size, chain.window))
                 };
                 let Some((page, stop)) = page else {
                     self.follower.repeat();
@@ -258,19 +258,19 @@ impl Run {
                 self.follower.on_page(&page, stop)?
             }
             Request::Verify => self.follower.on_verified()?,
-            Request::Look { page } => {
+            Request::Recheck { page } => {
                 if page == 1 {
-                    self.look = Walk::new(chain);
+                    self.again = ReadDown::new(chain);
                 } else {
-                    self.look.lists.push(chain.list());
+                    self.again.lists.push(chain.list());
                 }
-                let (page, stop) = self.look.page(page_size, chain.window);
-                match self.follower.on_look(&page, stop) {
+                let (page, stop) = self.again.page(page_size, chain.window);
+                match self.follower.on_recheck(&page, stop) {
                     Err(Error::Drift { .. }) => {
                         self.follower.repeat();
                         Vec::new()
                     }
-                    looked => looked?,
+                    rechecked => rechecked?,
                 }
             }
             Request::Range { low, high, max_rows } => {
@@ -283,7 +283,7 @@ impl Run {
                 let up_to = if is_cut { cut() } else { high };
                 let in_range = all.iter().filter(|row| row.height.is_some_and(|at| (low..=up_to).contains(&at)));
                 self.rows = in_range.copied().collect();
-                self.walk.lists = vec![all];
+                self.down.lists = vec![all];
                 if !is_cut && self.rows.len() as u64 > max_rows {
                     let reached = self.rows[max_rows as usize].height.unwrap_or(high);
                     self.follower.on_large_range(high, max_rows + 1, reached);
@@ -299,11 +299,11 @@ impl Run {
 
     fn apply(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::Deliver { above, up_to, seam } => {
-                let mut seam = seam.clone();
+            EventKind::Deliver { above, up_to, overlap } => {
+                let mut overlap = overlap.clone();
                 let is_wanted = |row: &&RowFacts| row.height.is_some_and(|height| height > *above && height <= *up_to);
                 let rows = self.rows.iter().rev().filter(is_wanted);
-                let new = rows.filter(|row| !seam.as_mut().is_some_and(|seam| seam.take(row)));
+                let new = rows.filter(|row| !overlap.as_mut().is_some_and(|overlap| overlap.take(row)));
                 self.consumer.extend(new.map(|row| (row.height.unwrap(), row.key)));
             }
             EventKind::Undo { after_height } => {
@@ -312,8 +312,8 @@ impl Run {
             }
             EventKind::Moved => {}
         }
-        self.settled = Some((self.walk.lists.clone(), event.memory.position()));
-        self.cursor = Some(event.memory.clone());
+        self.settled = Some((self.down.lists.clone(), event.state.position()));
+        self.cursor = Some(event.state.clone());
     }
 
     /// Records that the consumer has to have, by the list of the last round that delivered.

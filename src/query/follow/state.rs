@@ -1,4 +1,4 @@
-//! `Memory`: what a follower knows of the records that it delivered. It is all that a cursor needs.
+//! `FollowState`: what a follower knows of the records that it delivered. It is all that a cursor needs.
 
 use std::collections::VecDeque;
 
@@ -19,14 +19,14 @@ pub enum Changes {
 /// Up to where delivered heights are no longer known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Horizon {
+pub enum OldestKnown {
     /// Following began above this height.
     Start(i64),
     /// Heights up to this one were delivered and forgotten.
     Forgotten(i64),
 }
 
-impl Horizon {
+impl OldestKnown {
     pub fn height(self) -> i64 {
         let (Self::Start(height) | Self::Forgotten(height)) = self;
         height
@@ -35,13 +35,13 @@ impl Horizon {
 
 /// Records of one height that were delivered elsewhere: the export that is followed has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seam {
+pub struct ExportOverlap {
     pub height: i64,
     pub keys: Vec<u64>,
 }
 
-impl Seam {
-    /// Takes a record that was delivered elsewhere out of the seam. False if it was not.
+impl ExportOverlap {
+    /// Takes a record that was delivered elsewhere out of the overlap. False if it was not.
     pub fn take(&mut self, row: &RowFacts) -> bool {
         let found = self.keys.iter().position(|key| row.height == Some(self.height) && *key == row.key);
         found.map(|index| self.keys.swap_remove(index)).is_some()
@@ -50,18 +50,18 @@ impl Seam {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Memory {
+pub struct FollowState {
     /// All records up to this height were delivered.
     position: i64,
-    horizon: Horizon,
-    /// Fingerprints of the heights above the horizon that have records, the lowest first.
+    oldest_known: OldestKnown,
+    /// Fingerprints of the heights above the oldest known one that have records, the lowest first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     known: VecDeque<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    seam: Option<Seam>,
+    overlap: Option<ExportOverlap>,
     /// The last round, if it delivered all that was due: a list that still shows the same has nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rest: Option<LastRound>,
+    last_round: Option<LastRound>,
 }
 
 /// The head of the chain, as another list shows it.
@@ -100,48 +100,54 @@ impl LastRound {
     }
 }
 
-impl Memory {
+impl FollowState {
     /// Nothing was delivered, and what is up to this height is not wanted.
     pub fn start_after(height: i64) -> Self {
-        Self { position: height, horizon: Horizon::Start(height), known: VecDeque::new(), seam: None, rest: None }
+        Self {
+            position: height,
+            oldest_known: OldestKnown::Start(height),
+            known: VecDeque::new(),
+            overlap: None,
+            last_round: None,
+        }
     }
 
-    /// The memory of an export, by the keys and heights of its newest records. They are all of those above the horizon.
-    pub fn of_export(newest: &[(u64, i64)], horizon: Horizon) -> Option<Self> {
+    /// The state of an export, by the keys and heights of its newest records. They are all of those above the oldest known one.
+    pub fn of_export(newest: &[(u64, i64)], oldest_known: OldestKnown) -> Option<Self> {
         let Some(highest) = newest.iter().map(|(_, height)| *height).max() else {
-            let Horizon::Forgotten(height) = horizon else { return None };
-            return Some(Self { horizon, ..Self::start_after(height) });
+            let OldestKnown::Forgotten(height) = oldest_known else { return None };
+            return Some(Self { oldest_known, ..Self::start_after(height) });
         };
-        if highest <= horizon.height() {
-            return Some(Self { horizon: Horizon::Forgotten(highest), ..Self::start_after(highest) });
+        if highest <= oldest_known.height() {
+            return Some(Self { oldest_known: OldestKnown::Forgotten(highest), ..Self::start_after(highest) });
         }
         let mut heights: Vec<i64> = newest.iter().map(|(_, height)| *height).collect();
         heights.sort_unstable();
         heights.dedup();
-        let known = heights.into_iter().filter(|height| *height > horizon.height() && *height < highest);
+        let known = heights.into_iter().filter(|height| *height > oldest_known.height() && *height < highest);
         let known = known.map(|height| Fingerprint::of_keys(height, keys_at(height, newest))).collect();
-        let seam = Some(Seam { height: highest, keys: keys_at(highest, newest).collect() });
-        Some(Self { position: highest - 1, horizon, known, seam, rest: None })
+        let overlap = Some(ExportOverlap { height: highest, keys: keys_at(highest, newest).collect() });
+        Some(Self { position: highest - 1, oldest_known, known, overlap, last_round: None })
     }
 
     pub fn position(&self) -> i64 {
         self.position
     }
 
-    pub fn horizon(&self) -> Horizon {
-        self.horizon
+    pub fn oldest_known(&self) -> OldestKnown {
+        self.oldest_known
     }
 
-    pub fn seam(&self) -> Option<&Seam> {
-        self.seam.as_ref()
+    pub fn overlap(&self) -> Option<&ExportOverlap> {
+        self.overlap.as_ref()
     }
 
     pub fn last_round(&self) -> Option<LastRound> {
-        self.rest
+        self.last_round
     }
 
     pub fn set_last_round(&mut self, last: LastRound) {
-        self.rest = Some(last);
+        self.last_round = Some(last);
     }
 
     /// Number of heights that are remembered.
@@ -158,7 +164,7 @@ impl Memory {
     /// The height from which on the list is read again: the highest remembered one, or, if the delivered heights had no
     /// records, the first of them.
     pub fn verified_from(&self) -> i64 {
-        self.highest().unwrap_or(self.horizon.height().saturating_add(1))
+        self.highest().unwrap_or(self.oldest_known.height().saturating_add(1))
     }
 
     /// The highest remembered height below another one.
@@ -173,12 +179,12 @@ impl Memory {
 
     /// True if all heights below this one were delivered and forgotten.
     pub fn has_forgotten_all_below(&self, height: i64) -> bool {
-        self.below(height).is_none() && matches!(self.horizon, Horizon::Forgotten(_))
+        self.below(height).is_none() && matches!(self.oldest_known, OldestKnown::Forgotten(_))
     }
 
     /// The lowest delivered height of a reading that changed.
     pub fn lowest_change(&self, reading: &Reading, changes: Changes) -> Option<i64> {
-        let low = reading.complete_from().max(self.horizon.height().saturating_add(1));
+        let low = reading.complete_from().max(self.oldest_known.height().saturating_add(1));
         let high = reading.complete_to().min(self.position);
         let known = self.known.iter().filter(|known| (low..=high).contains(&known.height));
         let changed = known.filter(|known| match (reading.get(known.height), changes) {
@@ -187,14 +193,15 @@ impl Memory {
             (Some(now), Changes::Undone) => !now.is_same_content(known),
         });
         let added = reading.heights(low, high).filter(|now| !self.is_known(now.height));
-        let seam = self.seam.iter().filter(|seam| reading.is_complete(seam.height));
-        let removed = seam.filter(|seam| reading.lacks(seam.height, &seam.keys)).map(|seam| seam.height);
+        let overlap = self.overlap.iter().filter(|overlap| reading.is_complete(overlap.height));
+        let removed =
+            overlap.filter(|overlap| reading.lacks(overlap.height, &overlap.keys)).map(|overlap| overlap.height);
         changed.chain(added).map(|fingerprint| fingerprint.height).chain(removed).min()
     }
 
     /// The lowest height that both remember, and not with the same records.
     pub fn difference(&self, other: &Self) -> Option<i64> {
-        let low = self.horizon.height().max(other.horizon.height()).saturating_add(1);
+        let low = self.oldest_known.height().max(other.oldest_known.height()).saturating_add(1);
         let both = low..=self.position.min(other.position);
         let ours = self.known.iter().filter(|known| !other.has_same_records(known));
         let theirs = other.known.iter().filter(|known| !self.has_same_records(known));
@@ -211,7 +218,7 @@ impl Memory {
 
     /// Moves a beginning to a higher height: there is nothing below it.
     pub fn begin_after(&mut self, height: i64) {
-        if self.known.is_empty() && self.horizon == Horizon::Start(self.position) && height > self.position {
+        if self.known.is_empty() && self.oldest_known == OldestKnown::Start(self.position) && height > self.position {
             *self = Self::start_after(height);
         }
     }
@@ -220,8 +227,8 @@ impl Memory {
     pub fn undo(&mut self, after: i64) {
         self.known.retain(|known| known.height <= after);
         self.position = after;
-        self.seam = None;
-        self.rest = None;
+        self.overlap = None;
+        self.last_round = None;
     }
 
     /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.
@@ -230,11 +237,11 @@ impl Memory {
         // One fingerprint a height.
         debug_assert!(self.known.iter().is_sorted_by(|low, high| low.height < high.height));
         self.position = self.position.max(up_to);
-        self.rest = None;
-        self.seam = self.seam.take().filter(|seam| seam.height > up_to);
+        self.last_round = None;
+        self.overlap = self.overlap.take().filter(|overlap| overlap.height > up_to);
         while self.known.len() > capacity {
             if let Some(oldest) = self.known.pop_front() {
-                self.horizon = Horizon::Forgotten(oldest.height);
+                self.oldest_known = OldestKnown::Forgotten(oldest.height);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `Walk`: a read of a list from its newest page down, for a follower.
+//! `ReadDown`: a read of a list from its newest page down, for a follower.
 
 use super::query_start::QueryStart;
 use super::run::Run;
@@ -13,7 +13,7 @@ use crate::query::results::Report;
 pub(super) type PageRows = (Columns, Vec<RowFacts>);
 
 /// A read from the newest page down.
-pub(super) struct Walk {
+pub(super) struct ReadDown {
     pub run: Run,
     pub returned: u64,
     /// Lowest height so far.
@@ -22,7 +22,7 @@ pub(super) struct Walk {
     pub counted: Report,
 }
 
-impl Walk {
+impl ReadDown {
     pub fn new(list: &Query, repeats: u32) -> Self {
         // It stops anywhere: no record of the beginning may be skipped.
         let run = Run::new(&QueryStart::from(list.limited_to(u64::MAX)));
