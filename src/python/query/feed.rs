@@ -1,71 +1,54 @@
-//! Items of one run between the core and Python: a task of the runtime reads them, and a thread that holds the
-//! interpreter takes them. A wait takes nothing, so an interrupted or cancelled one leaves its item for the next.
+//! `Feed`: items between the core and Python. A task of the runtime reads them, and a thread that holds the interpreter
+//! takes them. A wait takes nothing, so an interrupted or cancelled one leaves its item for the next.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
 
-use super::source_reader::SourceReader;
 use crate::client::{Client, Error};
-use crate::columns::Columns;
 use crate::process::{self, ForkSafeGuard, ForkSafeMutex};
-use crate::query::{Batch, Batches, Checkpoint, Page, Run};
+use crate::python::base::{errors, finalize};
 
-/// Kind of the items of a run.
-#[derive(Clone, Copy, PartialEq)]
-pub enum StreamItem {
-    Records,
-    Pages,
-    Batches,
+/// Reads items for a feed.
+pub trait Source: Send + Sized + 'static {
+    type Item: Send;
+    /// Record of the items that were taken.
+    type Position: Send;
+    /// Position after an item.
+    type Mark: Clone + Send;
+    /// Remedy for an iterator in a child of its process.
+    const REMEDY: &'static str;
+
+    /// Reads until there is an item to take, or the end.
+    fn fill(&mut self, ready: &Ready<Self>) -> impl Future<Output = ()> + Send;
+
+    fn mark(item: &Self::Item) -> Self::Mark;
+
+    /// Moves to a mark, and returns the one that moves back.
+    fn advance(position: &mut Self::Position, mark: Self::Mark) -> Self::Mark;
+
+    /// Ends a position: nothing more is taken.
+    fn close(_position: &mut Self::Position) {}
 }
 
-/// Read items of a run and the checkpoint after those that were taken.
-#[derive(Clone, Default)]
-pub struct Ready(Arc<ForkSafeMutex<FeedState>>);
+/// Read items, and the position after those that were taken.
+pub struct Ready<S: Source>(Arc<ForkSafeMutex<FeedState<S>>>);
 
-#[derive(Default)]
-struct FeedState {
+pub struct FeedState<S: Source> {
     /// Items that were read and not taken.
-    items: VecDeque<Item>,
-    /// Rows of pages that are being taken by record. The last rows stay, for their checkpoint, until others follow.
-    rows: VecDeque<PendingRows>,
-    /// Position after the last page or batch that was taken.
-    checkpoint: Option<Checkpoint>,
-    ended: bool,
+    pub items: VecDeque<Result<Entry<S>, Error>>,
+    pub position: S::Position,
+    /// True once there is nothing more to read.
+    pub ended: bool,
 }
 
-pub enum Item {
-    Page(Page),
-    Batch(Batch),
-    /// A page or batch that was made and not returned.
-    Converted(Py<PyAny>, Option<Checkpoint>),
-    Failure(Error),
-}
-
-impl Item {
-    fn checkpoint(&self) -> Option<Checkpoint> {
-        match self {
-            Self::Page(page) => Some(page.checkpoint.clone()),
-            Self::Batch(Batch { checkpoint, .. }) | Self::Converted(_, checkpoint) => checkpoint.clone(),
-            Self::Failure(_) => None,
-        }
-    }
-}
-
-/// A page that is taken row by row.
-pub struct PageRows {
-    pub columns: Arc<Columns>,
-    /// Position in the run after the last row.
-    checkpoint: Checkpoint,
-}
-
-/// Rows `row..end` of a page.
-struct PendingRows {
-    page: Arc<PageRows>,
-    row: usize,
-    end: usize,
+pub enum Entry<S: Source> {
+    Item(S::Item),
+    /// An item that was made an object of Python and not returned.
+    Converted(Py<PyAny>, S::Mark),
 }
 
 /// Outcome of taking an item.
@@ -77,206 +60,172 @@ pub enum Polled<T> {
     Ended,
 }
 
-impl Ready {
-    fn lock(&self) -> ForkSafeGuard<'_, FeedState> {
+impl<S: Source> Entry<S> {
+    pub fn mark(&self) -> S::Mark {
+        match self {
+            Self::Item(item) => S::mark(item),
+            Self::Converted(_, mark) => mark.clone(),
+        }
+    }
+}
+
+impl<S: Source> Clone for Ready<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: Source> Ready<S> {
+    pub fn lock(&self) -> ForkSafeGuard<'_, FeedState<S>> {
         self.0.lock()
     }
 
-    /// Position after the last item taken; `None` before the first.
-    pub fn checkpoint(&self) -> Option<Checkpoint> {
-        let state = self.lock();
-        state.rows.front().map(|rows| rows.page.checkpoint.at_row(rows.row)).or_else(|| state.checkpoint.clone())
-    }
-
-    pub fn take_row(&self) -> Polled<(Arc<PageRows>, usize)> {
-        let mut state = self.lock();
-        loop {
-            if let Some(rows) = state.rows.front_mut().filter(|rows| rows.row < rows.end) {
-                rows.row += 1;
-                return Polled::Item((rows.page.clone(), rows.row - 1));
-            }
-            if state.rows.len() > 1 {
-                state.rows.pop_front();
-                continue;
-            }
-            match state.items.pop_front() {
-                Some(Item::Page(page)) => {
-                    let end = page.columns.rows();
-                    let page = PageRows { columns: Arc::new(page.columns), checkpoint: page.checkpoint };
-                    state.rows.push_back(PendingRows { page: Arc::new(page), row: 0, end });
-                }
-                Some(Item::Failure(error)) => return Polled::Failure(error),
-                Some(Item::Batch(_) | Item::Converted(..)) => {}
-                None => return if state.ended { Polled::Ended } else { Polled::Pending },
-            }
-        }
-    }
-
-    /// Undoes the `take_row` that returned this row. Others may have been taken since, even of later pages.
-    pub fn restore_row(&self, page: Arc<PageRows>, row: usize) {
-        self.lock().rows.push_front(PendingRows { page, row, end: row + 1 });
-    }
-
-    /// The next page or batch, with the checkpoint before it.
-    pub fn take(&self) -> Polled<(Item, Option<Checkpoint>)> {
+    /// The next item, with the mark before it.
+    pub fn take(&self) -> Polled<(Entry<S>, S::Mark)> {
         let mut state = self.lock();
         match state.items.pop_front() {
-            Some(Item::Failure(error)) => Polled::Failure(error),
-            Some(item) => {
-                let after = item.checkpoint();
-                let before = std::mem::replace(&mut state.checkpoint, after);
-                Polled::Item((item, before))
+            Some(Ok(entry)) => {
+                let before = S::advance(&mut state.position, entry.mark());
+                Polled::Item((entry, before))
             }
+            Some(Err(error)) => Polled::Failure(error),
             None if state.ended => Polled::Ended,
             None => Polled::Pending,
         }
     }
 
     /// Undoes the `take` that returned this item.
-    pub fn restore(&self, item: Item, before: Option<Checkpoint>) {
+    pub fn restore(&self, entry: Entry<S>, before: S::Mark) {
         let mut state = self.lock();
-        state.checkpoint = before;
-        state.items.push_front(item);
+        S::advance(&mut state.position, before);
+        state.items.push_front(Ok(entry));
     }
 
-    fn push(&self, item: Item) {
+    /// Adds what was read, unless the feed was closed meanwhile.
+    pub fn push(&self, read: Result<Option<S::Item>, Error>) {
         let mut state = self.lock();
-        if !state.ended {
-            state.items.push_back(item);
+        match read.transpose() {
+            _ if state.ended => {}
+            Some(read) => state.items.push_back(read.map(Entry::Item)),
+            None => state.ended = true,
         }
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.lock().items.len()
     }
 
-    fn has_item(&self) -> bool {
+    pub fn has_item(&self) -> bool {
         let state = self.lock();
         state.ended || !state.items.is_empty()
-    }
-
-    fn end(&self) {
-        self.lock().ended = true;
     }
 
     fn close(&self) {
         let mut state = self.lock();
         state.ended = true;
+        S::close(&mut state.position);
         let items = std::mem::take(&mut state.items);
-        if let Some(rows) = state.rows.front_mut() {
-            rows.end = rows.row;
-        }
-        state.rows.truncate(1);
         drop(state);
         // An item may be a Python object, whose end runs code.
         drop(items);
     }
 }
 
-/// Reads a run, one task at a time.
-pub struct Feed {
+/// Reads a source, one task at a time.
+pub struct Feed<S: Source> {
     client: Client,
-    kind: StreamItem,
-    source: Arc<tokio::sync::Mutex<Option<ItemSource>>>,
-    ready: Ready,
-    reader: SourceReader,
+    source: Arc<tokio::sync::Mutex<Option<S>>>,
+    ready: Ready<S>,
+    /// Process of the task that reads, or 0. A child that is forked meanwhile must not wait for that task.
+    reader: Arc<AtomicU32>,
 }
 
-struct ItemSource {
-    run: Run,
-    batches: Batches,
-    /// Rows that a batch may grow to: each is twice the last.
-    max_rows: usize,
-}
-
-impl Feed {
-    /// Batches start with `rows` and double up to `max_rows`.
-    pub fn new(run: Run, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
-        let batches = Batches::new(run.query().record(), rows);
-        let client = run.query().client().clone();
-        let source = ItemSource { run, batches, max_rows };
-        let source = Arc::new(tokio::sync::Mutex::new(Some(source)));
-        Self { client, kind, source, ready: Ready::default(), reader: SourceReader::default() }
+impl<S: Source> Feed<S> {
+    pub fn new(client: &Client, source: S, position: S::Position) -> Self {
+        let state = FeedState { items: VecDeque::new(), position, ended: false };
+        Self {
+            client: client.clone(),
+            source: Arc::new(tokio::sync::Mutex::new(Some(source))),
+            ready: Ready(Arc::new(ForkSafeMutex::new(state))),
+            reader: Arc::default(),
+        }
     }
 
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    pub fn ready(&self) -> &Ready {
+    pub fn ready(&self) -> &Ready<S> {
         &self.ready
     }
 
-    /// Reads until there is an item to take, or the run ended.
-    pub fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
-        self.reader.check(py, "client.resume(query.cursor)")?;
-        let kind = self.kind;
+    /// Reads until there is an item to take, or the end. Fails in a child of the process that reads.
+    pub fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<S>> {
+        finalize::check(py)?;
+        if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
+            let remedy = S::REMEDY;
+            let problem = "another thread was reading this iterator when the process was forked";
+            return Err(errors::context(py, &format!("{problem}; {remedy} continues it")));
+        }
         let source = self.source.clone();
         let ready = self.ready.clone();
         let reader = self.reader.clone();
         Ok(async move {
             let mut source = source.lock().await;
-            let _mark = reader.mark();
+            reader.store(process::id(), Ordering::Release);
+            let _mark = ReaderMark(reader);
             match &mut *source {
-                Some(source) => source.fill(kind, &ready).await,
-                None => ready.end(),
+                Some(source) => source.fill(&ready).await,
+                None => ready.lock().ended = true,
             }
         })
     }
 
-    /// Ends the run: nothing more is requested or returned.
+    /// The next item as `make` converts it, if it was read already. A signal is raised here, and leaves the item: once it is
+    /// returned, the interpreter would raise in the body of the loop, which could not know whether it has the item.
+    pub fn take<'py>(
+        &self,
+        py: Python<'py>,
+        make: impl FnOnce(S::Item) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Polled<Bound<'py, PyAny>>> {
+        let (entry, before) = match self.ready.take() {
+            Polled::Item(taken) => taken,
+            Polled::Failure(error) => return Ok(Polled::Failure(error)),
+            Polled::Pending => return Ok(Polled::Pending),
+            Polled::Ended => return Ok(Polled::Ended),
+        };
+        let mark = entry.mark();
+        let made = match entry {
+            Entry::Item(item) => make(item)?,
+            Entry::Converted(made, _) => made.into_bound(py),
+        };
+        if let Err(raised) = py.check_signals() {
+            self.ready.restore(Entry::Converted(made.unbind(), mark), before);
+            return Err(raised);
+        }
+        Ok(Polled::Item(made))
+    }
+
+    /// Ends the source: nothing more is requested or returned.
     pub fn close(&self) {
         self.ready.close();
-        // A task that reads at this moment ends with the page that it waits for.
+        // A task that reads at this moment ends with the response that it waits for.
         if let Ok(mut source) = self.source.try_lock() {
             *source = None;
         }
     }
 }
 
-impl Drop for Feed {
+impl<S: Source> Drop for Feed<S> {
     fn drop(&mut self) {
         self.ready.close();
     }
 }
 
-impl ItemSource {
-    async fn fill(&mut self, kind: StreamItem, ready: &Ready) {
-        let max_items = self.run.query().client().settings().concurrency;
-        let mut take_along = false;
-        while take_along || !ready.has_item() {
-            match self.next(kind).await {
-                Ok(Some(Item::Page(page))) if kind == StreamItem::Records && page.columns.rows() == 0 => {}
-                Ok(Some(item)) => ready.push(item),
-                Ok(None) => return ready.end(),
-                Err(error) => ready.push(Item::Failure(error)),
-            }
-            if kind == StreamItem::Records {
-                // Pages that came at the same time are taken along: to wake a thread costs more than to read one.
-                tokio::task::yield_now().await;
-                take_along = self.run.is_ready() && ready.len() < max_items;
-            }
-        }
-    }
+struct ReaderMark(Arc<AtomicU32>);
 
-    async fn next(&mut self, kind: StreamItem) -> Result<Option<Item>, Error> {
-        if kind != StreamItem::Batches {
-            let Some(mut page) = self.run.next().await? else { return Ok(None) };
-            if kind == StreamItem::Records {
-                // Callers keep single records.
-                page.columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
-            }
-            return Ok(Some(Item::Page(page)));
-        }
-        loop {
-            if let Some(batch) = self.batches.full() {
-                self.batches.resize((batch.records.len() * 2).min(self.max_rows));
-                return Ok(Some(Item::Batch(batch)));
-            }
-            match self.run.next().await? {
-                Some(page) => process::long_if(page.columns.copied_size(), || self.batches.push(page)),
-                None => return Ok(self.batches.finish().map(Item::Batch)),
-            }
-        }
+impl Drop for ReaderMark {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
     }
 }

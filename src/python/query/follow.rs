@@ -1,24 +1,18 @@
 //! `Follow`: iterator over the events of a follower, for `for` and `async for` alike.
 
-use std::collections::VecDeque;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyModule, PyString, PyType};
 
+use super::feed::{Feed, Polled, Ready, Source};
+use super::iterator::{self, FeedIterator, feed_iterator};
 use super::query::Query;
-use super::source_reader::SourceReader;
-use crate::client::{Client, Error};
-use crate::process::ForkSafeMutex;
+use crate::client::Error;
 use crate::python::base::arguments::{self, Readable as _};
-use crate::python::base::asyncio::{ANEXT, AsyncStep, Coroutine, coroutine};
-use crate::python::base::block_on::block_on;
+use crate::python::base::asyncio::Coroutine;
 use crate::python::base::errors;
-use crate::python::base::finalize;
-use crate::python::base::generic;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::python::results::undo::Undo;
@@ -35,130 +29,82 @@ const RESUME_NOTE: &str = "pass start=error.cursor to query.follow, or iterate o
 #[pyclass(frozen, module = "chainframe")]
 pub struct Follow {
     about: String,
-    client: Client,
-    source: Arc<tokio::sync::Mutex<Option<FollowRun>>>,
-    ready: Arc<ForkSafeMutex<ReadyEvents>>,
-    reader: SourceReader,
+    feed: Feed<FollowRun>,
     report: SharedReport,
     lag: Lag,
     /// Values of the lists of a set.
     values: Arc<[String]>,
 }
 
-struct ReadyEvents {
-    /// Events that were read and not taken.
-    items: VecDeque<ReadyEvent>,
-    /// Position after the last event that was taken.
-    cursor: FollowCursor,
-    /// True once there is nothing more to read.
-    ended: bool,
-}
-
-enum ReadyEvent {
-    Event(FollowEvent),
-    /// An event that was made and not returned.
-    Converted(Py<PyAny>, Mark),
-    Failure(Error),
-}
-
 /// A position of a list, which is one of a set or the only one.
 #[derive(Clone)]
-struct Mark {
+pub struct ListMark {
     cursor: FollowCursor,
     list: Option<usize>,
 }
 
-/// Outcome of taking an event.
-enum PolledEvent<'py> {
-    Event(Bound<'py, PyAny>),
-    /// Nothing yet: wait for `Follow::fill`.
-    Pending,
-    Ended,
+impl Source for FollowRun {
+    type Item = FollowEvent;
+    type Position = FollowCursor;
+    type Mark = ListMark;
+    const REMEDY: &'static str = "query.follow(start=follow.cursor)";
+
+    async fn fill(&mut self, ready: &Ready<Self>) {
+        // Another thread may have read an event while this one waited.
+        while !ready.has_item() {
+            match self.next().await {
+                Ok(Some(FollowEvent { item: FollowItem::Moved, cursor, list })) => {
+                    ready.moved(ListMark { cursor, list })
+                }
+                read => ready.push(read),
+            }
+        }
+    }
+
+    fn mark(event: &FollowEvent) -> ListMark {
+        ListMark { cursor: event.cursor.clone(), list: event.list }
+    }
+
+    fn advance(cursor: &mut FollowCursor, mark: ListMark) -> ListMark {
+        let list = mark.list;
+        ListMark { cursor: cursor.advance(mark.cursor, list), list }
+    }
+}
+
+impl Ready<FollowRun> {
+    /// Takes a position without an event.
+    fn moved(&self, mark: ListMark) {
+        let mut state = self.lock();
+        // Events of the list that were read before it and not taken have their own positions.
+        let is_behind = state.items.iter().flatten().any(|item| item.mark().list == mark.list);
+        if !state.ended && !is_behind {
+            FollowRun::advance(&mut state.position, mark);
+        }
+    }
 }
 
 impl Follow {
     fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
         let follow = FollowRun::new(start, options)?;
         let query = follow.query();
-        let about = format!("{} of {}", query.endpoint().name, query.chain());
-        let ready = ReadyEvents { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
+        let client = query.client().clone();
+        let cursor = follow.cursor().clone();
         Ok(Self {
-            about,
-            client: query.client().clone(),
+            about: format!("{} of {}", query.endpoint().name, query.chain()),
+            values: query.values(),
             report: follow.report().clone(),
             lag: follow.lag().clone(),
-            values: query.values(),
-            source: Arc::new(tokio::sync::Mutex::new(Some(follow))),
-            ready: Arc::new(ForkSafeMutex::new(ready)),
-            reader: SourceReader::default(),
+            feed: Feed::new(&client, follow, cursor),
         })
     }
 
-    /// Reads until there is an event to take, or the end.
-    fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
-        finalize::check(py)?;
-        self.reader.check(py, "query.follow(start=follow.cursor)")?;
-        let source = self.source.clone();
-        let ready = self.ready.clone();
-        let reader = self.reader.clone();
-        Ok(async move {
-            let mut source = source.lock().await;
-            let _mark = reader.mark();
-            loop {
-                let Some(follow) = &mut *source else { return ready.lock().ended = true };
-                // Another thread may have read one while this one waited.
-                if ready.lock().has_item() {
-                    return;
-                }
-                let read = follow.next().await;
-                ready.lock().push(read);
-            }
-        })
-    }
-
-    /// The next event if it was read already. A signal is raised here, and leaves the event.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<PolledEvent<'py>> {
-        let (item, before) = {
-            let mut ready = self.ready.lock();
-            match ready.items.pop_front() {
-                Some(item) => {
-                    let before = item.mark().map(|after| ready.advance(after));
-                    (item, before)
-                }
-                None => return Ok(if ready.ended { PolledEvent::Ended } else { PolledEvent::Pending }),
-            }
-        };
-        let (made, mark) = match item {
-            ReadyEvent::Failure(error) => return Err(self.failed(py, &error)),
-            ReadyEvent::Converted(made, mark) => (Ok(made.into_bound(py)), mark),
-            ReadyEvent::Event(FollowEvent { item, cursor, list }) => {
-                (self.make(py, item, &cursor, list), Mark { cursor, list })
-            }
-        };
-        let made = made?;
-        match py.check_signals() {
-            Ok(()) => Ok(PolledEvent::Event(made)),
-            Err(raised) => {
-                let mut ready = self.ready.lock();
-                ready.items.push_front(ReadyEvent::Converted(made.unbind(), mark));
-                before.into_iter().for_each(|before| drop(ready.advance(before)));
-                Err(raised)
-            }
-        }
-    }
-
-    fn make<'py>(
-        &self,
-        py: Python<'py>,
-        item: FollowItem,
-        cursor: &FollowCursor,
-        list: Option<usize>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, event: FollowEvent) -> PyResult<Bound<'py, PyAny>> {
+        let FollowEvent { item, cursor, list } = event;
         let cursor = cursor.to_json();
         match item {
             FollowItem::Batch(records) => {
-                let records =
-                    Records::new(records, self.report.read(), self.client.settings().numbers).with_cursor(cursor);
+                let records = Records::new(records, self.report.read(), self.feed.client().settings().numbers)
+                    .with_cursor(cursor);
                 Ok(Bound::new(py, records)?.into_any())
             }
             FollowItem::Undo { after_height } => {
@@ -169,111 +115,42 @@ impl Follow {
         }
     }
 
-    fn annotate(&self, exception: &Bound<'_, PyAny>) {
-        errors::annotate(exception, Some(self.cursor()), Some(RESUME_NOTE));
+    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+        errors::raise_with_note(py, error, self.cursor(), (error.attempts() > 0).then_some(RESUME_NOTE))
+    }
+}
+
+impl FeedIterator for Follow {
+    type Source = FollowRun;
+
+    fn feed(&self) -> &Feed<FollowRun> {
+        &self.feed
+    }
+
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
+        match self.feed.take(py, |event| self.make(py, event))? {
+            Polled::Failure(error) => Err(self.failed(py, &error)),
+            taken => Ok(taken),
+        }
     }
 
     fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
         errors::interrupted(py, raised, |exception| self.annotate(exception))
     }
 
-    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        errors::raise_with_note(py, error, self.cursor(), (error.attempts() > 0).then_some(RESUME_NOTE))
+    fn annotate(&self, exception: &Bound<'_, PyAny>) {
+        errors::annotate(exception, Some(self.cursor()), Some(RESUME_NOTE));
     }
 }
 
-impl ReadyEvent {
-    fn mark(&self) -> Option<Mark> {
-        match self {
-            Self::Event(event) => Some(Mark { cursor: event.cursor.clone(), list: event.list }),
-            Self::Converted(_, mark) => Some(mark.clone()),
-            Self::Failure(_) => None,
-        }
-    }
-}
-
-impl ReadyEvents {
-    /// Moves to a position, and returns the one before.
-    fn advance(&mut self, mark: Mark) -> Mark {
-        let list = mark.list;
-        Mark { cursor: self.cursor.advance(mark.cursor, list), list }
-    }
-
-    /// Takes a position without an event.
-    fn moved(&mut self, mark: Mark) {
-        // Events of the list that were read before it and not taken have their own positions.
-        let is_behind = self.items.iter().any(|item| item.mark().is_some_and(|other| other.list == mark.list));
-        if !is_behind {
-            self.advance(mark);
-        }
-    }
-
-    fn has_item(&self) -> bool {
-        self.ended || !self.items.is_empty()
-    }
-
-    fn push(&mut self, read: Result<Option<FollowEvent>, Error>) {
-        if self.ended {
-            return;
-        }
-        match read {
-            // Nothing was read before it that was not taken.
-            Ok(Some(FollowEvent { item: FollowItem::Moved, cursor, list })) => self.moved(Mark { cursor, list }),
-            Ok(Some(event)) => self.items.push_back(ReadyEvent::Event(event)),
-            Ok(None) => self.ended = true,
-            Err(error) => self.items.push_back(ReadyEvent::Failure(error)),
-        }
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        self.ready.lock().ended = true;
-    }
-}
+feed_iterator!(Follow);
 
 #[pymethods]
 impl Follow {
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        generic(class, item)
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        loop {
-            match self.take(py).map_err(|raised| self.interrupted(py, raised))? {
-                PolledEvent::Event(event) => return Ok(Some(event)),
-                PolledEvent::Ended => return Ok(None),
-                PolledEvent::Pending => {
-                    let filled = block_on(py, &self.client, self.fill(py)?);
-                    filled.map_err(|raised| self.interrupted(py, raised))?;
-                }
-            }
-        }
-    }
-
-    fn __aiter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __anext__(slf: Py<Self>, py: Python<'_>) -> Coroutine {
-        let follow = slf.clone_ref(py);
-        let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
-            PolledEvent::Event(event) => Ok(AsyncStep::Done(event.unbind())),
-            PolledEvent::Ended => Err(PyStopAsyncIteration::new_err(())),
-            PolledEvent::Pending => Ok(AsyncStep::Wait(slf.get().client.clone(), Box::pin(slf.get().fill(py)?))),
-        });
-        next.annotating(move |exception| follow.get().annotate(exception))
-    }
-
     #[doc = doc!(Follow.cursor)]
     #[getter]
     fn cursor(&self) -> String {
-        self.ready.lock().cursor.to_json()
+        self.feed.ready().lock().position.to_json()
     }
 
     #[doc = doc!(Follow.report)]
@@ -285,32 +162,8 @@ impl Follow {
     #[doc = doc!(Follow.lag)]
     #[getter]
     fn lag(&self) -> f64 {
-        let _time = self.client.enter_time();
+        let _time = self.feed.client().enter_time();
         self.lag.longest().as_secs_f64()
-    }
-
-    #[doc = doc!(Follow.close)]
-    fn close(&self) {
-        let items = {
-            let mut ready = self.ready.lock();
-            ready.ended = true;
-            std::mem::take(&mut ready.items)
-        };
-        // An event may be a Python object, whose end runs code.
-        drop(items);
-        // A task that reads at this moment ends with its request.
-        if let Ok(mut source) = self.source.try_lock() {
-            *source = None;
-        }
-    }
-
-    #[doc = doc!(Follow.aclose)]
-    fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().client.clone();
-        coroutine(py, "Follow.aclose", &client, move |_| {
-            slf.get().close();
-            Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
-        })
     }
 
     fn __repr__(&self) -> String {

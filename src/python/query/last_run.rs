@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::feed::Ready;
 use super::observed_run;
+use super::run_source::RunSource;
 use crate::client::{Client, Error};
 use crate::python::base::errors;
 use crate::python::base::finalize;
@@ -30,7 +31,7 @@ struct LastRunState {
     error: Option<Py<PyAny>>,
     start: Option<QueryStart>,
     /// Items that an iteration over the run has returned and will return.
-    ready: Option<Ready>,
+    ready: Option<Ready<RunSource>>,
 }
 
 impl LastRun {
@@ -57,7 +58,7 @@ impl LastRun {
     }
 
     /// Takes the cursor from what an iteration returns.
-    pub fn follow(&self, ready: &Ready) {
+    pub fn follow(&self, ready: &Ready<RunSource>) {
         self.lock().ready = Some(ready.clone());
     }
 
@@ -71,7 +72,7 @@ impl LastRun {
         let (start, checkpoint) = {
             let state = self.lock();
             let collected = state.partial.as_ref().and_then(Partial::checkpoint);
-            let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::checkpoint));
+            let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint));
             (state.start.clone()?, checkpoint)
         };
         Some(match checkpoint {
@@ -141,7 +142,7 @@ impl LastRun {
                      as error.partial and error.cursor"
                 ))
             }
-            None => state.ready.as_ref().and_then(Ready::checkpoint).map(|_| STREAM_NOTE.into()),
+            None => state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint).map(|_| STREAM_NOTE.into()),
         }
     }
 

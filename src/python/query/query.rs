@@ -9,10 +9,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
-use super::feed::StreamItem;
 use super::last_run::LastRun;
 use super::progress::{Bar, Delivery, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
+use super::run_source::StreamItem;
 use super::stream::Stream;
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, schema};

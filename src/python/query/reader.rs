@@ -10,9 +10,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::feed::{Feed, Item, Polled, StreamItem};
+use super::feed::{Entry, Feed, Polled};
 use super::last_run::LastRun;
 use super::progress::Bar;
+use super::run_source::{RunItem, RunSource, StreamItem};
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, batch};
 use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_interruptible};
@@ -39,7 +40,7 @@ pub struct QueryReader {
 
 struct OpenRun {
     last: Arc<LastRun>,
-    feed: Feed,
+    feed: Feed<RunSource>,
     report: SharedReport,
     partial: Partial,
     _bar: Bar,
@@ -79,7 +80,7 @@ impl QueryReader {
     ) -> PyResult<Self> {
         let report = run.report().clone();
         let partial = run.partial().clone();
-        let feed = Feed::new(run, StreamItem::Batches, first, most);
+        let feed = Feed::of_run(run, StreamItem::Batches, first, most);
         last.follow(feed.ready());
         let run = Some(OpenRun { last, feed, report, partial, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
@@ -109,7 +110,7 @@ impl QueryReader {
     fn read(&mut self, py: Python<'_>, run: &OpenRun) -> PyResult<Option<RecordBatch>> {
         let (batch, before) = loop {
             match run.feed.ready().take() {
-                Polled::Item((Item::Batch(batch), before)) => break (batch, before),
+                Polled::Item((Entry::Item(RunItem::Batch(batch)), before)) => break (batch, before),
                 Polled::Pending => block_on_interruptible(py, run.feed.client(), &self.signals, run.feed.fill(py)?)?,
                 Polled::Failure(error) => return Err(run.last.failed(py, &error)),
                 Polled::Ended | Polled::Item(_) => return Ok(None),
@@ -117,7 +118,7 @@ impl QueryReader {
         };
         let converted = self.convert(&batch).map_err(|error| errors::raise(py, &error));
         if let Err(error) = converted.and_then(|()| self.signals.check(py)) {
-            run.feed.ready().restore(Item::Batch(batch), before);
+            run.feed.ready().restore(Entry::Item(RunItem::Batch(batch)), before);
             return Err(error);
         }
         Ok(self.converted.pop_front())

@@ -3,19 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::feed::{Feed, Item, Polled, Ready, StreamItem};
+use super::feed::{Feed, Polled, Ready};
+use super::iterator::{self, FeedIterator, feed_iterator};
 use super::last_run::LastRun;
 use super::progress::Bar;
+use super::run_source::{RunItem, RunSource, StreamItem};
 use crate::client::Error;
 use crate::columns::Projection;
-use crate::python::base::asyncio::{ANEXT, AsyncStep, Coroutine, coroutine};
-use crate::python::base::block_on::block_on;
-use crate::python::base::generic;
+use crate::python::base::asyncio::Coroutine;
 use crate::python::results::page::Page;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
@@ -28,7 +27,7 @@ pub struct Stream {
     kind: StreamItem,
     /// Columns of the records of batches.
     selection: Projection,
-    feed: Feed,
+    feed: Feed<RunSource>,
     /// The query, for the garbage collector: its last error has a traceback, whose frames may have this stream.
     owner: Py<PyAny>,
     last: Arc<LastRun>,
@@ -55,75 +54,37 @@ impl Stream {
             last,
             report: run.report().clone(),
             partial: run.partial().clone(),
-            feed: Feed::new(run, kind, batch_size, batch_size),
+            feed: Feed::of_run(run, kind, batch_size, batch_size),
             bar: Mutex::new(bar),
             reported: AtomicBool::new(false),
         }
     }
 
-    pub fn ready(&self) -> &Ready {
+    pub fn ready(&self) -> &Ready<RunSource> {
         self.feed.ready()
     }
 
-    /// The next item if it was read already. A signal is raised here, and leaves the item: once it is returned, the
-    /// interpreter would raise in the body of the loop, which could not know whether it has the item.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
-        if self.kind == StreamItem::Records {
-            return match self.ready().take_row() {
-                Polled::Item((page, row)) => {
-                    let record = record_classes::view(py, page.columns.clone(), row);
-                    match record.and_then(|record| py.check_signals().map(|()| record)) {
-                        Ok(record) => Ok(Polled::Item(record)),
-                        Err(raised) => {
-                            self.ready().restore_row(page, row);
-                            Err(raised)
-                        }
-                    }
-                }
-                other => self.end_of(py, other),
-            };
-        }
-        match self.ready().take() {
-            Polled::Item((item, before)) => {
-                let checkpoint = self.ready().checkpoint();
-                let made = self.make(py, item)?;
-                match py.check_signals() {
-                    Ok(()) => Ok(Polled::Item(made)),
-                    Err(raised) => {
-                        self.ready().restore(Item::Converted(made.unbind(), checkpoint), before);
-                        Err(raised)
-                    }
-                }
-            }
-            other => self.end_of(py, other),
-        }
+    /// As `Feed::take`, for records of a page.
+    fn take_record<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
+        let (page, row) = match self.ready().take_row() {
+            Polled::Item(taken) => taken,
+            Polled::Failure(error) => return Ok(Polled::Failure(error)),
+            Polled::Pending => return Ok(Polled::Pending),
+            Polled::Ended => return Ok(Polled::Ended),
+        };
+        let record = record_classes::view(py, page.columns.clone(), row);
+        let record = record.and_then(|record| py.check_signals().map(|()| record));
+        record.map(Polled::Item).inspect_err(|_| self.ready().restore_row(page, row))
     }
 
-    fn make<'py>(&self, py: Python<'py>, item: Item) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(&self, py: Python<'py>, item: RunItem) -> PyResult<Bound<'py, PyAny>> {
         let numbers = self.feed.client().settings().numbers;
         match item {
-            Item::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read(), numbers)?)?.into_any()),
-            Item::Batch(batch) => {
+            RunItem::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read(), numbers)?)?.into_any()),
+            RunItem::Batch(batch) => {
                 let records = Records::new(batch.records, self.report.read(), numbers).select(self.selection);
                 Ok(Bound::new(py, records)?.into_any())
             }
-            Item::Converted(item, _) => Ok(item.into_bound(py)),
-            Item::Failure(error) => Err(self.failed(py, &error)),
-        }
-    }
-
-    /// Everything but an item.
-    fn end_of<'py, T>(&self, py: Python<'py>, taken: Polled<T>) -> PyResult<Polled<Bound<'py, PyAny>>> {
-        match taken {
-            Polled::Failure(error) => Err(self.failed(py, &error)),
-            Polled::Ended => {
-                self.end_bar();
-                if !self.reported.swap(true, Ordering::Relaxed) {
-                    self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
-                }
-                Ok(Polled::Ended)
-            }
-            Polled::Pending | Polled::Item(_) => Ok(Polled::Pending),
         }
     }
 
@@ -139,61 +100,50 @@ impl Stream {
     }
 }
 
-#[pymethods]
-impl Stream {
-    #[classmethod]
-    fn __class_getitem__(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        generic(class, item)
+impl FeedIterator for Stream {
+    type Source = RunSource;
+
+    fn feed(&self) -> &Feed<RunSource> {
+        &self.feed
     }
 
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        loop {
-            match self.take(py).map_err(|raised| self.last.interrupted(py, raised))? {
-                Polled::Item(item) => return Ok(Some(item)),
-                Polled::Ended | Polled::Failure(_) => return Ok(None),
-                // Another thread may take what this one waited for.
-                Polled::Pending => {
-                    let filled = block_on(py, self.feed.client(), self.feed.fill(py)?);
-                    filled.map_err(|raised| self.last.interrupted(py, raised))?;
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
+        let taken = match self.kind {
+            StreamItem::Records => self.take_record(py)?,
+            StreamItem::Pages | StreamItem::Batches => self.feed.take(py, |item| self.make(py, item))?,
+        };
+        match &taken {
+            Polled::Failure(error) => return Err(self.failed(py, error)),
+            Polled::Ended => {
+                self.end_bar();
+                if !self.reported.swap(true, Ordering::Relaxed) {
+                    self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
                 }
             }
+            Polled::Pending | Polled::Item(_) => {}
         }
+        Ok(taken)
     }
 
-    fn __aiter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
+        self.last.interrupted(py, raised)
     }
 
-    fn __anext__(slf: Py<Self>) -> Coroutine {
-        let last = slf.get().last.clone();
-        let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
-            Polled::Item(item) => Ok(AsyncStep::Done(item.unbind())),
-            Polled::Ended | Polled::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
-            Polled::Pending => Ok(AsyncStep::Wait(slf.get().feed.client().clone(), Box::pin(slf.get().feed.fill(py)?))),
-        });
-        next.annotating(move |exception| last.annotate(exception))
+    fn annotate(&self, exception: &Bound<'_, PyAny>) {
+        self.last.annotate(exception);
     }
 
-    #[doc = doc!(Stream.close)]
-    fn close(&self) {
+    fn end(&self) {
         self.reported.store(true, Ordering::Relaxed);
         self.feed.close();
         self.end_bar();
     }
+}
 
-    #[doc = doc!(Stream.aclose)]
-    fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().feed.client().clone();
-        coroutine(py, "Stream.aclose", &client, move |_| {
-            slf.get().close();
-            Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
-        })
-    }
+feed_iterator!(Stream);
 
+#[pymethods]
+impl Stream {
     fn __repr__(&self) -> &'static str {
         match self.kind {
             StreamItem::Records => "<Stream of records>",
