@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from chainframe._native import Report
 
@@ -52,20 +53,33 @@ def merged_members(runs: Iterable[tuple[int, list[str], list[str]]]) -> dict[str
     return {"members_absent": absent or [], "members_unknown": list(unknown)[:MAX_UNKNOWN]}
 
 
-def merged_verdicts(
-    earlier: list[dict[str, Any]], now: list[dict[str, Any]], records: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    """Return the verdicts on the values of a set over all runs of an export, with the records that it has of each.
+def merged_verdicts(runs: Iterable[dict[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Return the verdicts on the values of a set over several runs: sums of their counts, and the latest outcomes.
 
-    A run that was resumed has verdicts on the values that were left.
+    Verdicts are columns: `argument`, `records`, `requests`, and `outcome`, the index of one of the `outcomes`. A run
+    that was resumed has verdicts on the values that were left.
     """
-    merged = {verdict["argument"]: verdict for verdict in earlier}
-    for verdict in now:
-        value = verdict["argument"]
-        before = merged.get(value, {"records": 0, "requests": 0})
-        merged[value] = {
-            **verdict,
-            "records": before["records"] + records.get(value, 0),
-            "requests": before["requests"] + verdict["requests"],
-        }
-    return list(merged.values())
+    places: dict[str, int] = {}
+    records: list[int] = []
+    requests: list[int] = []
+    outcome: list[str] = []
+    for run in runs:
+        texts = [json.dumps(each) for each in run["outcomes"]]
+        columns = (run[name] for name in ("argument", "records", "requests", "outcome"))
+        for argument, num_records, num_requests, index in zip(*columns, strict=True):
+            place = places.setdefault(argument, len(places))
+            if place == len(records):
+                records.append(0)
+                requests.append(0)
+                outcome.append("")
+            records[place] += num_records
+            requests[place] += num_requests
+            outcome[place] = texts[index]
+    indices = {text: index for index, text in enumerate(dict.fromkeys(outcome))}
+    return {
+        "argument": list(places),
+        "records": records,
+        "requests": requests,
+        "outcome": [indices[text] for text in outcome],
+        "outcomes": [json.loads(text) for text in indices],
+    }

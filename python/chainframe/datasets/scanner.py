@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from chainframe._native import _restore_report
-from chainframe._reports import merged_members
+from chainframe._reports import merged_members, merged_verdicts
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.projection import Columns, Projection
@@ -90,7 +90,7 @@ class Scanner:
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
         members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
         complete = self._finished and not reasons
-        verdicts = [verdict for report in reports for verdict in report._verdicts]  # noqa: SLF001 - of this package
+        verdicts = merged_verdicts(report._verdicts for report in reports)  # noqa: SLF001 - of this package
         # Several queries read parts of a list, and a law may hold of each part and not of the list.
         evidence = reports[0]._evidence if len(reports) == 1 else []  # noqa: SLF001 - of this package
         lists = {"reasons": reasons, "missing": missing, "verdicts": verdicts, "evidence": evidence}

@@ -221,17 +221,24 @@ class ParquetWriter:
         counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         earlier = (self._before.get(name, default) for name, default in MEMBERS.items())
         members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])
-        verdicts = merged_verdicts(self._before.get("verdicts", []), now._verdicts, self._queried)  # noqa: SLF001
+        verdicts = self._verdicts(now)
         return {
             **counts,
             **members,
-            **({"verdicts": verdicts} if verdicts else {}),
+            **({"verdicts": verdicts} if verdicts["argument"] else {}),
             # The evidence of a resumed run covers its last part only, so it is left out.
             **({"evidence": now._evidence} if now.evidence and not self._before else {}),  # noqa: SLF001
             "complete": False,
             "reasons": now._reasons,  # noqa: SLF001
             "missing": now.missing,
         }
+
+    def _verdicts(self, now: Report) -> dict[str, list[Any]]:
+        """The verdicts on the values of a set over all runs so far, with the records that were written of each."""
+        verdicts = now._verdicts  # noqa: SLF001 - of this package
+        written = {**verdicts, "records": [self._queried[argument] for argument in verdicts["argument"]]}
+        before = self._before.get("verdicts")
+        return merged_verdicts([before, written]) if before else written
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""

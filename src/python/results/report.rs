@@ -54,7 +54,7 @@ impl Report {
     /// The verdicts on the values of a set in the form that `_restore_report` takes.
     #[getter]
     fn _verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_json(py, &self.inner.verdicts.to_vec())
+        to_json(py, &self.inner.verdicts)
     }
 
     /// The reasons in the form that `_restore_report` takes.
@@ -238,9 +238,8 @@ impl Report {
         if !remarks.is_empty() {
             members.set_item("remarks", to_json(py, &remarks)?)?;
         }
-        let verdicts = report.verdicts.to_vec();
-        if !verdicts.is_empty() {
-            members.set_item("verdicts", to_json(py, &verdicts)?)?;
+        if !report.verdicts.is_empty() {
+            members.set_item("verdicts", to_json(py, &report.verdicts)?)?;
         }
         if !report.evidence.is_empty() {
             members.set_item("evidence", to_json(py, &report.evidence)?)?;
@@ -290,10 +289,10 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
             Some(remarks) => from_json::<Vec<Message>>(&remarks)?.into(),
             None => query::Report::default().remarks,
         },
-        verdicts: query::Verdicts::new(match members.get_item("verdicts")? {
+        verdicts: match members.get_item("verdicts")? {
             Some(verdicts) => from_json(&verdicts)?,
-            None => Vec::new(),
-        }),
+            None => query::Verdicts::default(),
+        },
         evidence: match members.get_item("evidence")? {
             Some(evidence) => from_json(&evidence)?,
             None => Vec::new(),

@@ -84,6 +84,14 @@ def test_export_interrupted_at_any_time_has_each_record_once_and_a_verdict_on_ea
     # An address has older transactions, which the API does not return.
     limited = {name for name, length in zip(wallets.names, lengths, strict=True) if length}
     assert {name for name, verdict in verdicts.items() if not verdict["complete"]} == limited | wallets.refused
+    # Thousands of values share a few outcomes, however often the export was interrupted.
+    stored = json.loads((tmp_path / "export" / "_manifest.json").read_text())["report"]["verdicts"]
+    assert len(stored["outcomes"]) == len({json.dumps(verdict) for verdict in map(outcome, verdicts.values())})
+    assert stored["argument"] == list(verdicts)
+
+
+def outcome(verdict: dict[str, Any]) -> dict[str, Any]:
+    return {name: verdict[name] for name in ("complete", "reasons", "error")}
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "jsonl", "directory"])
