@@ -11,8 +11,8 @@
 
 use super::checkpoint::{Accepted, ListCheckpoint};
 use super::reader::Reader;
-use super::snapshot::{Length, Snapshot};
-use super::spec::{End, ListKind, ListSpec, PageRequest, Response, View};
+use super::snapshot::Length;
+use super::spec::{End, ListSpec, PageRequest, Response, View};
 use super::state::ListState;
 use crate::client::Error;
 
@@ -40,20 +40,6 @@ impl BlockReader {
             list.end_with(End::List);
         }
         Self { list, phase: Phase::Ahead }
-    }
-
-    fn on_first(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        let is_lookup = self.list.spec.kind == ListKind::Lookup;
-        let is_all = is_lookup || view.is_last() && view.len() < view.window;
-        let length = if is_all { Some(view.len()) } else { view.total };
-        self.list.snapshot.length = length.map_or(Length::Unknown, Length::Exact);
-        if !is_lookup {
-            self.list.set_anchors(view, 0..view.rows.len());
-        }
-        let accepted = self.accept(view, 0..view.rows.len());
-        self.phase = Phase::Ahead;
-        self.list.follow();
-        self.finish(view, accepted)
     }
 
     /// All pages but the last are full.
@@ -102,12 +88,11 @@ impl Reader for BlockReader {
     }
 
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        if let Phase::Ahead = self.phase {
-            let view = self.list.view(request, response);
-            return self.on_page(&view);
+        if let Phase::First = self.phase {
+            self.phase = Phase::Ahead;
+            return self.begin(request, response);
         }
-        self.list.snapshot = Snapshot::new(request, response);
         let view = self.list.view(request, response);
-        self.on_first(&view)
+        self.on_page(&view)
     }
 }

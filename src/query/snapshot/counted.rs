@@ -21,7 +21,7 @@
 use super::checkpoint::{Accepted, Cut, ListCheckpoint};
 use super::delivered::Delivered;
 use super::reader::Reader;
-use super::snapshot::{Length, Proof, Snapshot};
+use super::snapshot::Proof;
 use super::spec::{End, ListSpec, PageRequest, Purpose, Response, View};
 use super::state::{Attempt, ListState};
 use crate::client::Error;
@@ -53,18 +53,6 @@ impl CountedReader {
             list.end_with(End::List);
         }
         Self { list, phase: Phase::Ahead }
-    }
-
-    fn on_first(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        let is_all = view.is_last() && view.len() < view.window;
-        let length = if is_all { Some(view.len()) } else { view.total };
-        // The count of the first response decided that this reader is used.
-        debug_assert!(length.is_some());
-        self.list.snapshot.length = length.map_or(Length::Unknown, Length::Exact);
-        self.list.set_anchors(view, 0..view.rows.len());
-        let accepted = self.accept(view, 0..view.rows.len());
-        self.go_ahead();
-        self.finish(view, accepted)
     }
 
     fn go_ahead(&mut self) {
@@ -193,12 +181,15 @@ impl Reader for CountedReader {
 
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         if let Phase::First = self.phase {
-            self.list.snapshot = Snapshot::new(request, response);
+            self.phase = Phase::Ahead;
+            let accepted = self.begin(request, response);
+            // The count of the first response decided that this reader is used.
+            debug_assert!(self.list.snapshot.length.exact().is_some());
+            return accepted;
         }
         let view = self.list.view(request, response);
         match self.phase {
-            Phase::First => self.on_first(&view),
-            Phase::Ahead | Phase::Around(_) => self.on_page(&view),
+            Phase::First | Phase::Ahead | Phase::Around(_) => self.on_page(&view),
             Phase::Measure => self.on_measure(&view),
             Phase::Single => self.on_single(&view),
         }

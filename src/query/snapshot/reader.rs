@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::checkpoint::{Accepted, ListCheckpoint};
-use super::snapshot::Proof;
-use super::spec::{End, PageRequest, Purpose, Response, View};
+use super::snapshot::{Length, Proof, Snapshot};
+use super::spec::{End, ListKind, PageRequest, Purpose, Response, View};
 use super::state::ListState;
 use crate::client::Error;
 
@@ -45,6 +45,23 @@ pub(super) trait Reader {
     /// Request for a record of the first page, by which the final look finds these anchors.
     fn look(&self, group: usize) -> PageRequest {
         self.list().one_record(self.list().anchor(group), Purpose::FinalLook)
+    }
+
+    /// Begins the snapshot with the first page of a list: it is all of the list, or the list does not change or is counted.
+    fn begin(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        let list = self.list_mut();
+        list.snapshot = Snapshot::new(request, response);
+        let view = list.view(request, response);
+        let rows = 0..view.rows.len();
+        let is_lookup = list.spec.kind == ListKind::Lookup;
+        let length = if is_lookup || view.is_whole() { Some(view.len()) } else { view.total };
+        list.snapshot.length = length.map_or(Length::Unknown, Length::Exact);
+        if !is_lookup {
+            list.set_anchors(&view, rows.clone());
+        }
+        let accepted = self.accept(&view, rows);
+        self.list_mut().follow();
+        self.finish(&view, accepted)
     }
 
     /// Reads rows as the next records of the snapshot, and returns them.

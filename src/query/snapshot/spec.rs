@@ -221,6 +221,11 @@ impl View<'_> {
         }
     }
 
+    /// True for a first page that holds the whole list.
+    pub fn is_whole(&self) -> bool {
+        self.is_last() && self.len() < self.window
+    }
+
     /// True if one of these records is in the response, if its first row has this offset. `None` if it does not show the last
     /// of them: those above it may be gone with the head of the list.
     pub fn shows_one(&self, records: &[(u64, u64)], offset: i64) -> Option<bool> {

@@ -30,7 +30,7 @@ impl UncountedReader {
     /// Length of the list by its first response; `Pending` if one more request shows it.
     fn first_length(&self, view: &View<'_>) -> Length {
         let snapshot = &self.list.snapshot;
-        if view.is_last() && view.len() < view.window {
+        if view.is_whole() {
             return Length::Exact(view.len());
         }
         let has_none = view.pages.is_none() || view.is_last() || snapshot.min_length >= view.window;
