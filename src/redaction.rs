@@ -148,7 +148,8 @@ impl DecodedView {
     fn overwrite(&self, form: &[u8], original: &mut [u8]) {
         for (at, window) in self.folded.windows(form.len()).enumerate() {
             if window[0] == form[0] && *window == *form {
-                let (from, to) = (self.ranges[at].0, self.ranges[at + form.len() - 1].1);
+                let from = self.ranges[at].0;
+                let to = self.ranges[at + form.len() - 1].1;
                 original[from as usize..to as usize].fill(MASK);
             }
         }

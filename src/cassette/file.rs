@@ -113,7 +113,8 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
         interactions.iter().for_each(|one| *counts.entry(match_on.key(&one.request)).or_default() += 1);
         counts
     };
-    let (held, recorded) = (counts(&before), counts(&added));
+    let held = counts(&before);
+    let recorded = counts(&added);
     let is_recorded = |interaction: &Interaction| recorded.contains_key(&match_on.key(&interaction.request));
     let left = before.iter().filter(|one| !is_recorded(one)).map(|one| one.request.clone()).collect();
     if mode == Mode::NewEpisodes {

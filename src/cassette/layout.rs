@@ -8,7 +8,8 @@ pub fn fold(json: &str) -> String {
     let mut folded = String::with_capacity(json.len() + json.len() / 64);
     // For each open bracket: true if it is a list of objects.
     let mut open: Vec<bool> = Vec::new();
-    let (mut in_string, mut is_escaped) = (false, false);
+    let mut in_string = false;
+    let mut is_escaped = false;
     let mut characters = json.chars().peekable();
     while let Some(character) = characters.next() {
         if in_string {

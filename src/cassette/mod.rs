@@ -152,7 +152,8 @@ impl Cassette {
             }
             recordings.interactions.push(interaction);
         }
-        let (has_emptied, is_closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let has_emptied = AtomicBool::new(false);
+        let is_closed = AtomicBool::new(false);
         let inner = Inner {
             can_record,
             is_missing,
@@ -265,7 +266,8 @@ impl Cassette {
                 _ => problem,
             }
         };
-        let (path, hint) = (options.path.clone(), options.hint.clone());
+        let path = options.path.clone();
+        let hint = options.hint.clone();
         Err(Error::Miss { path, problem, hint, missed: Missed::new(&self.inner.journal, request) })
     }
 

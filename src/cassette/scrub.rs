@@ -46,7 +46,8 @@ impl Scrub {
 
     /// The interaction as it is to be stored.
     pub fn interaction(&self, interaction: Interaction) -> Result<Interaction, String> {
-        let (request, outcome) = (self.request(&interaction.request)?, self.outcome(interaction.outcome)?);
+        let request = self.request(&interaction.request)?;
+        let outcome = self.outcome(interaction.outcome)?;
         Ok(Interaction { request, outcome, is_scrubbed: true, ..interaction })
     }
 }

@@ -184,7 +184,8 @@ impl ApiError {
                     "the system clock agrees with this server's; another server of the API may have another time";
                 return Message::new(format!("{text}; {problem}")).hint(Hint::RetryLater);
             }
-            let (seconds, side) = (ahead.abs() as f64 / 1e3, if ahead < 0 { "behind" } else { "ahead of" });
+            let seconds = ahead.abs() as f64 / 1e3;
+            let side = if ahead < 0 { "behind" } else { "ahead of" };
             text += &format!("; the system clock is {seconds:.1} s {side} the server's");
         }
         Message::new(text).hints(hint(self))

@@ -191,7 +191,8 @@ impl Transport for HttpTransport {
 
 /// Counts the interim responses to a request; the result is notified of the first one too many.
 fn count_interim(request: &mut Request<Empty<Bytes>>) -> Arc<Notify> {
-    let (count, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let count = AtomicUsize::new(0);
+    let too_many = Arc::new(Notify::new());
     let notified = too_many.clone();
     hyper::ext::on_informational(request, move |_| {
         if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {

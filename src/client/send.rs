@@ -63,7 +63,8 @@ impl Client {
 
     /// Replays a recorded outcome, or waits until the client and the rate limiter allow one more request.
     pub(super) async fn admit(&self, target: &str, is_retry: bool) -> Result<Admission, Error> {
-        let (settings, origin) = (self.settings(), &self.inner.shared.environment.origin);
+        let settings = self.settings();
+        let origin = &self.inner.shared.environment.origin;
         if let Some(cassette) = &settings.cassette {
             if let Err(error) = cassette.check_open(origin.as_deref()) {
                 self.note_sent(false);
@@ -102,7 +103,8 @@ impl Client {
     fn note_sent(&self, is_recorded: bool) {
         let settings = self.settings();
         if let Some(origin) = self.inner.shared.environment.origin.clone() {
-            let (base_url, is_loopback) = (settings.base_url().into(), settings.is_loopback);
+            let base_url = settings.base_url().into();
+            let is_loopback = settings.is_loopback;
             cassette::note_sent(&Sender { origin, base_url, is_loopback, is_recorded });
         }
     }
@@ -111,8 +113,10 @@ impl Client {
         let (_permit, waited) = match admission {
             Admission::Permit { _permit, waited } => (_permit, waited),
             Admission::Replayed(outcome) => {
-                let (outcome, sent) = (self.replayed(outcome), Instant::now());
-                let (signature, waited) = (String::new(), Duration::ZERO);
+                let outcome = self.replayed(outcome);
+                let sent = Instant::now();
+                let signature = String::new();
+                let waited = Duration::ZERO;
                 return Ok(Interaction {
                     outcome,
                     signature,

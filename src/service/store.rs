@@ -61,7 +61,9 @@ impl Store {
         let user_data = UserData::read(&connection, settings)?;
         let version = database::version(&connection)?;
         rewrite::create_late_tables(&connection)?;
-        let (listings, late, pending) = (Listings::default(), settings.late, settings.pending);
+        let listings = Listings::default();
+        let late = settings.late;
+        let pending = settings.pending;
         Ok(Self { connection, listings, world, user_data, version, turn: 0, late, pending, lock })
     }
 
@@ -208,7 +210,8 @@ fn focus(parameters: &Parameters) -> Focus {
         Some(ParamValue::Text(text)) => Some(text.clone()),
         _ => None,
     };
-    let (address, received) = (text("address"), parameters.get("direction") == Some(&ParamValue::Choice("to")));
+    let address = text("address");
+    let received = parameters.get("direction") == Some(&ParamValue::Choice("to"));
     let (sender, receiver) = if received { (None, address) } else { (address, None) };
     Focus {
         sender,

@@ -98,7 +98,9 @@ impl Cache {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let directory = PyString::new(py, &self.inner.directory().to_string_lossy()).repr()?;
-        let (settle, max_age, max_bytes) = (self.settle(), self.max_age(), self.max_bytes());
+        let settle = self.settle();
+        let max_age = self.max_age();
+        let max_bytes = self.max_bytes();
         Ok(format!("Cache({directory}, settle={settle}, max_age={max_age:?}, max_bytes={max_bytes})"))
     }
 

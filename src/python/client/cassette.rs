@@ -170,7 +170,8 @@ pub(super) fn open(py: Python<'_>, options: Options) -> PyResult<Cassette> {
     let opened = crate::python::base::finalize::detach(py, || cassette::Cassette::open(options));
     let inner = opened.map_err(|error| errors::raise(py, &error.into()))?;
     if inner.scrubbed() > 0 {
-        let (path, count) = (inner.path().display(), inner.scrubbed());
+        let path = inner.path().display();
+        let count = inner.scrubbed();
         log::emit(Level::Warning, || {
             format!("{path}: interactions that were recorded without scrub were scrubbed now ({count})")
         });

@@ -48,7 +48,8 @@ pub fn _send_recorded<'py>(
     path: String,
     params: Vec<(String, String)>,
 ) -> PyResult<(u16, Bound<'py, PyBytes>)> {
-    let (py, client) = (client.py(), client.get().inner.clone());
+    let py = client.py();
+    let client = client.get().inner.clone();
     let response = block_on(py, &client.clone(), async move { client.send_recorded(&path, &params).await })?;
     let response = response.map_err(|error| errors::raise(py, &error))?;
     Ok((response.status, PyBytes::new(py, &response.body)))

@@ -44,7 +44,8 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     if let Some(known) = OPENED.load().get(&path).filter(is_same) {
         return Ok(Some(Cassette { inner: known.clone() }));
     }
-    let (staging, journal) = (named(STAGING).map(PathBuf::from), named(JOURNAL).map(PathBuf::from));
+    let staging = named(STAGING).map(PathBuf::from);
+    let journal = named(JOURNAL).map(PathBuf::from);
     let hint = variables::read(HINT, HINT).map_err(|error| errors::raise(py, &error))?.filter(|hint| !hint.is_empty());
     let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
     let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();

@@ -345,7 +345,8 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> =
             self.start.query().display_args().iter().map(|(name, value)| format!(", {name}={value}")).collect();
-        let (query, sent) = (self.start.query(), sent.concat());
+        let query = self.start.query();
+        let sent = sent.concat();
         errors::printable(&format!("<Query {} of {}{sent}>", query.endpoint().name, query.chain()))
     }
 

@@ -127,7 +127,8 @@ impl Balances {
             checked: self.checked,
             missing: overdrawn as u64,
             violation: worst.filter(|account| account.overdrawn() > 0).map(|account| {
-                let (amount, height) = (decimal(account.overdrawn()), account.most().1);
+                let amount = decimal(account.overdrawn());
+                let height = account.most().1;
                 format!("an address sent {amount} more than it had received, up to height {height}")
             }),
             earlier: None,

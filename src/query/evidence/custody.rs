@@ -117,7 +117,8 @@ impl Tally {
         }
         self.missing += 1;
         self.violation.get_or_insert_with(|| {
-            let (name, height) = (name(), id.height);
+            let name = name();
+            let height = id.height;
             format!("{name} left an address that did not receive it last, at height {height} or next")
         });
     }

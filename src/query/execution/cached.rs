@@ -231,7 +231,8 @@ impl CachedRead<'_> {
     /// Reads the first pages of a list, until they meet what is kept of it; all of it if they do not.
     async fn joined(&self, run: &mut Run, held: HeldList) -> Result<Joined, Error> {
         run.compare_pages();
-        let (mut shape, mut joint) = (None, None);
+        let mut shape = None;
+        let mut joint = None;
         let mut is_compared = true;
         while let Some(page) = run.next().await? {
             let is_first = page.number == 1;

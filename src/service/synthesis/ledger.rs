@@ -238,7 +238,9 @@ impl Holdings {
 
     fn hand_over(&mut self, index: usize, to: Option<Account>, units: u128) -> Movement {
         let part = &mut self.parts[index];
-        let (from, id, units) = (part.holder, part.id.clone(), units.min(part.units));
+        let from = part.holder;
+        let id = part.id.clone();
+        let units = units.min(part.units);
         part.units -= units;
         if part.units == 0 {
             self.parts.swap_remove(index);

@@ -301,7 +301,8 @@ impl<'w> History<'w, '_> {
         let account = account.map(|account| self.world.address(account).to_owned())?;
         let is_next = self.crossings.last().is_none_or(|last| last.main.id != main.id);
         self.due -= u32::from(is_next);
-        let (units, id) = (movement.units, movement.id.clone());
+        let units = movement.units;
+        let id = movement.id.clone();
         self.crossings.push(Crossing {
             main,
             inward,

@@ -106,7 +106,8 @@ impl HeldList {
 
     /// The list of now.
     pub fn join(&self, fresh: &Records, joint: &Joint) -> Records {
-        let (fresh, held) = (fresh.slice(0, joint.fresh), self.records.slice(joint.held_from, self.records.len()));
+        let fresh = fresh.slice(0, joint.fresh);
+        let held = self.records.slice(joint.held_from, self.records.len());
         let joined = Records::new(fresh.record(), [fresh.chunks(), held.chunks()].concat());
         let wanted = self.wanted.unwrap_or(joined.len());
         joined.slice(0, wanted.min(joined.len()))

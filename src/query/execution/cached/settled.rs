@@ -192,7 +192,8 @@ impl CachedRead<'_> {
 
     /// Requests the block of a height.
     async fn block(&self, run: &Run, height: i64) -> Result<Option<Anchor>, Error> {
-        let (role, name) = (self.query.endpoint().chain, self.query.options().chain.as_deref());
+        let role = self.query.endpoint().chain;
+        let name = self.query.options().chain.as_deref();
         let rows = fetch_block_rows(self.query.client(), role, name, height, run.report()).await?;
         Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
     }
