@@ -11,6 +11,7 @@ pub mod credentials;
 pub mod deployment;
 pub mod evidence;
 pub mod internal;
+mod local_adjustable;
 pub mod local_server;
 pub mod observer;
 pub mod origin;
