@@ -10,15 +10,12 @@ use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
 use super::lag::Lag;
 use super::query_start::QueryStart;
-use super::read_down::{PageRows, ReadDown, from_height};
+use super::read_down::{PageRows, ReadDown, from_height, records_between};
 use crate::client::Error;
-use crate::columns::StringLayout;
 use crate::message::Message;
-use crate::query::follow::{
-    Event, EventKind, ExportOverlap, FollowState, Follower, Request, RowFacts, Start, Stop, facts,
-};
+use crate::query::follow::{Event, EventKind, FollowState, Follower, Request, RowFacts, Start, Stop, facts};
 use crate::query::request::Query;
-use crate::query::results::{Records, RecordsBuilder, SharedReport};
+use crate::query::results::{Records, SharedReport};
 use crate::query::snapshot::End;
 
 /// Rounds in a row that are repeated since the list changed while it was read.
@@ -367,19 +364,8 @@ impl Follow {
 
     /// Adds the cost of the reads so far to the report.
     fn absorb(&mut self) {
-        for down in self.read_down.iter_mut().chain(&mut self.recheck) {
-            let now = down.run.report().read();
-            self.report.add_cost(&now.since(&down.counted));
-            // Other reasons of a round, such as the result window, do not concern the follower.
-            let dropped = now.dropped - down.counted.dropped;
-            for reason in down.run.report().contradictions() {
-                self.report.add_contradiction(reason);
-            }
-            self.report.update(|report| report.dropped += dropped);
-            down.counted = now;
-            if let Some(reason) = down.run.report().empty_responses_reason() {
-                self.report.add_reason(reason);
-            }
+        for reading in self.read_down.iter_mut().chain(&mut self.recheck) {
+            reading.add_cost(&self.report);
         }
     }
 
@@ -387,7 +373,9 @@ impl Follow {
         for Event { kind, state } in events {
             let item = match kind {
                 EventKind::Deliver { above, up_to, overlap } => {
-                    let records = self.records(above, up_to, overlap);
+                    let record = self.plan.list.endpoint().record();
+                    let records = records_between(record, &self.rows, above, up_to, overlap);
+                    self.report.update(|report| report.records += records.len() as u64);
                     if records.is_empty() { FollowItem::Moved } else { FollowItem::Batch(records) }
                 }
                 EventKind::Undo { after_height } => FollowItem::Undo { after_height },
@@ -395,29 +383,5 @@ impl Follow {
             };
             self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&state), list: None });
         }
-    }
-
-    /// Records of the round above a height and up to another one, oldest first, without those of the overlap.
-    fn records(&self, above: i64, up_to: i64, mut overlap: Option<ExportOverlap>) -> Records {
-        let mut wanted = Vec::new();
-        for (page, (_, rows)) in self.rows.iter().enumerate().rev() {
-            for (row, facts) in rows.iter().enumerate().rev() {
-                let Some(height) = facts.height.filter(|height| *height > above && *height <= up_to) else { continue };
-                if !overlap.as_mut().is_some_and(|overlap| overlap.take(facts)) {
-                    wanted.push((height, page, row as u32));
-                }
-            }
-        }
-        // Heights read one by one came in ascending order.
-        wanted.sort_by_key(|(height, ..)| *height);
-        let mut built = RecordsBuilder::new(self.plan.list.endpoint().record(), StringLayout::Utf8);
-        let count = wanted.len();
-        for run in wanted.chunk_by(|one, other| one.1 == other.1) {
-            let rows: Vec<u32> = run.iter().map(|(.., row)| *row).collect();
-            built.push(&self.rows[run[0].1].0.take(&rows), count.saturating_sub(built.rows() + rows.len()));
-        }
-        let records = built.finish();
-        self.report.update(|report| report.records += records.len() as u64);
-        records
     }
 }

@@ -3,11 +3,12 @@
 use super::query_start::QueryStart;
 use super::run::Run;
 use crate::client::Error;
-use crate::columns::Columns;
+use crate::columns::{Columns, StringLayout};
+use crate::interface::RecordType;
 use crate::message::{Hint, Message};
-use crate::query::follow::RowFacts;
+use crate::query::follow::{ExportOverlap, RowFacts};
 use crate::query::request::Query;
-use crate::query::results::Report;
+use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
 
 /// A page and the facts of its rows.
 pub(super) type PageRows = (Columns, Vec<RowFacts>);
@@ -19,7 +20,7 @@ pub(super) struct ReadDown {
     /// Lowest height so far.
     lowest: Option<i64>,
     /// The part of its cost that is in the report.
-    pub counted: Report,
+    counted: Report,
 }
 
 impl ReadDown {
@@ -32,6 +33,22 @@ impl ReadDown {
             returned: 0,
             lowest: None,
             counted: Report::default(),
+        }
+    }
+
+    /// Adds the cost so far to the report of the follower.
+    pub fn add_cost(&mut self, report: &SharedReport) {
+        let now = self.run.report().read();
+        report.add_cost(&now.since(&self.counted));
+        // Other reasons of a round, such as the result window, do not concern the follower.
+        let dropped = now.dropped - self.counted.dropped;
+        for reason in self.run.report().contradictions() {
+            report.add_contradiction(reason);
+        }
+        report.update(|report| report.dropped += dropped);
+        self.counted = now;
+        if let Some(reason) = self.run.report().empty_responses_reason() {
+            report.add_reason(reason);
         }
     }
 
@@ -48,6 +65,34 @@ impl ReadDown {
         }
         Ok(())
     }
+}
+
+/// Records of pages above a height and up to another one, oldest first, without those of the overlap.
+pub(super) fn records_between(
+    record: &'static RecordType,
+    pages: &[PageRows],
+    above: i64,
+    up_to: i64,
+    mut overlap: Option<ExportOverlap>,
+) -> Records {
+    let mut wanted = Vec::new();
+    for (page, (_, rows)) in pages.iter().enumerate().rev() {
+        for (row, facts) in rows.iter().enumerate().rev() {
+            let Some(height) = facts.height.filter(|height| *height > above && *height <= up_to) else { continue };
+            if !overlap.as_mut().is_some_and(|overlap| overlap.take(facts)) {
+                wanted.push((height, page, row as u32));
+            }
+        }
+    }
+    // Heights read one by one came in ascending order.
+    wanted.sort_by_key(|(height, ..)| *height);
+    let mut built = RecordsBuilder::new(record, StringLayout::Utf8);
+    let count = wanted.len();
+    for run in wanted.chunk_by(|one, other| one.1 == other.1) {
+        let rows: Vec<u32> = run.iter().map(|(.., row)| *row).collect();
+        built.push(&pages[run[0].1].0.take(&rows), count.saturating_sub(built.rows() + rows.len()));
+    }
+    built.finish()
 }
 
 /// The rows of a page from a height on.
