@@ -202,3 +202,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def failing() -> Any:
+    """A server that fails after its third page."""
+    with LocalService(transactions=100) as service:
+        client = service.client(rate_limit=None, concurrency=1, max_retries=0)
+        yield service, client.blocks(page_size=10)

@@ -14,7 +14,6 @@ import pytest
 
 import chainframe as cf
 from chainframe.exports import Export
-from chainframe.exports.high_water_mark import Absent, WatermarkMatcher
 from chainframe.testing import LocalService
 from repository import ROOT
 from strict_server import Request, Response, StrictServer, page_of
@@ -286,42 +285,6 @@ def test_nightly_recipe_of_the_docs_runs(
     assert capsys.readouterr().out.splitlines()[-1] == str(settled)
 
 
-def pairs(keys: list[str]) -> list[tuple[str, int | None]]:
-    return [(key, None) for key in keys]
-
-
-@pytest.mark.parametrize("vanished", [0, 1, 40, 79, 95])
-def test_watermark_is_met_wherever_pages_end(vanished: int) -> None:
-    known = [f"{number}" for number in range(100)]
-    whole = [*(f"new {number}" for number in range(33)), *known[vanished:], *(f"old {number}" for number in range(50))]
-    for size in range(1, 60):
-        matcher = WatermarkMatcher(pairs(known))
-        for start in range(0, len(whole), size):
-            matcher.push(pairs(whole[start : start + size]))
-            assert matcher.num_new <= 33
-            if matcher.met:
-                break
-        assert (matcher.end, matcher.repeated()) == (33, [])
-        assert bool(matcher.findings()) == bool(vanished)
-
-
-def test_watermark_of_duplicates_needs_a_longer_run() -> None:
-    matcher = WatermarkMatcher(pairs(["a"] * 40 + ["b"]))
-    matcher.push(pairs(["a"] * 47))
-    assert (matcher.met, matcher.num_new) == (None, 0)
-    matcher.push(pairs(["b", "c"]))
-    assert matcher.end == 7
-    with pytest.raises(cf.ExportError, match="newest 100 records are duplicates"):
-        WatermarkMatcher(pairs(["a", "b"] * 50))
-
-
-def test_equal_records_elsewhere_are_new() -> None:
-    known = [f"{number}" for number in range(100)]
-    matcher = WatermarkMatcher(pairs(known))
-    matcher.push(pairs(["50", "51", "new", *known]))
-    assert (matcher.end, matcher.repeated(), matcher.findings()) == (3, [], [])
-
-
 @pytest.mark.parametrize("call", ["transactions", "blocks", "token_transfers"])
 @pytest.mark.parametrize("depth", [1, 20])
 def test_reorganized_head_costs_a_page_and_is_reported(
@@ -447,13 +410,3 @@ def test_series_answered_by_replicas_that_lag_has_each_record_once(
     found = [one for export in reversed(exports) for one in ids(export.path, call)]
     assert found == newest_first(chain.made, 1)
     assert not any(export.report.reasons for export in exports)
-
-
-def test_absent_records_above_many_new_ones_are_not_exported_again() -> None:
-    known = [f"{number}" for number in range(100)]
-    absent = [Absent("back", 7, is_reported=True)]
-    matcher = WatermarkMatcher(pairs(known), absent)
-    matcher.push(pairs(["0", "back", *(f"new {number}" for number in range(6_000))]))
-    assert list(matcher.returned) == [1]
-    matcher.push(pairs(known))
-    assert matcher.absent() == []
