@@ -193,6 +193,16 @@ pub enum ParamKind {
     Hashes { per_request: usize },
 }
 
+/// The range of a filter, by which a list is read in parts: each of them has the records whose values are in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divider {
+    /// Wire names of the ends of a range.
+    pub low: &'static str,
+    pub high: &'static str,
+    /// The column whose values the range bounds.
+    pub column: &'static str,
+}
+
 impl Endpoint {
     pub fn record(&self) -> &'static RecordType {
         record(self.record).expect("every endpoint names a declared record type")
@@ -205,6 +215,22 @@ impl Endpoint {
     /// True if a response counts the records of the whole list.
     pub fn counts(&self) -> bool {
         matches!(self.shape, Shape::Paged { total: Some(_), .. })
+    }
+
+    /// The filter by which a list is divided that is longer than the result window. Its parts are added up to the count of
+    /// the list, and ordered by age.
+    pub fn divider(&self) -> Option<Divider> {
+        if !self.counts() || self.limit != ResultLimit::Window || self.order != Order::NewestFirst {
+            return None;
+        }
+        self.params.iter().find_map(|param| {
+            let (ParamRole::RangeStart(low, partner), ParamKind::Amount { .. }) = (param.role, param.kind) else {
+                return None;
+            };
+            let partner = self.param(partner)?;
+            let [(column, Bound::AtLeast)] = param.bounds else { return None };
+            partner.bounds.contains(&(*column, Bound::AtMost)).then_some(Divider { low, high: partner.wire()?, column })
+        })
     }
 
     pub fn page_size_max(&self) -> Option<u32> {

@@ -15,7 +15,7 @@ mod record_type;
 mod records;
 
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
-pub use endpoint::{Bound, Chain, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
+pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};

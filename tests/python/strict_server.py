@@ -192,6 +192,7 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         # Head and body are sent together: otherwise the body waits for the acknowledgement of the head.
         wbufsize = -1
+        disable_nagle_algorithm = True
         # A connection that the client keeps open must not keep the server running.
         timeout = 5
 

@@ -24,7 +24,7 @@ impl Query {
     fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
         let (run, bar) = slf.get().stream_pages(slf.py())?;
         // A run that looks for the records of an earlier one may find them on the first page.
-        let run = if keyed { run.returning_first_page_at_once() } else { run };
+        let run = if keyed { run.in_order().returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
         Ok(PartBuffer::new(slf.get().last.clone(), run, bar, max_rows, max_age, keyed))
     }

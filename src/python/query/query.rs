@@ -71,7 +71,7 @@ impl Query {
     }
 
     fn stream_run(&self, py: Python<'_>, start: &QueryStart, delivery: Delivery) -> PyResult<(Run, Bar)> {
-        let run = self.last.begin(py, start, Run::new(start))?;
+        let run = self.last.begin(py, start, Run::new(start).dividing())?;
         let bar = Bar::of(py, self.progress, delivery, &run)?;
         Ok((run, bar))
     }

@@ -28,6 +28,7 @@ use crate::query::request::{GrowthOrder, Query};
 use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 use list::{HeldList, Joint, Settled};
 
+const DIVIDED: &str = "A list that is longer than the result window is not kept";
 const INCOMPLETE: &str = "An incomplete result is not kept";
 
 /// Reads all records of a run, with its report.
@@ -200,6 +201,7 @@ impl CachedRead<'_> {
         let Some((held, joint)) = kept else {
             // All of it was requested.
             match shape {
+                _ if run.is_divided() => note(run, DIVIDED),
                 Some(shape) if run.report().read().complete => self.keep_list(run, &fresh, shape, self.started),
                 _ => note(run, INCOMPLETE),
             }

@@ -8,7 +8,8 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use self::size::{
-    Size, continues_below, counts_pages_only, extrapolate, pages_of, reaches_result_window, scale, slice_size,
+    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, reaches_result_window, scale,
+    slice_size,
 };
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
@@ -72,6 +73,12 @@ impl QueryStart {
             let none = Bounds::exact(0);
             let limitations = found.reasons.to_vec();
             return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
+        }
+        if let Some(division) = self.resumed_from().and_then(|cursor| cursor.division.as_ref()) {
+            let size = of_rest(query, division);
+            let requests = size.requests.expected;
+            let estimated_seconds = seconds(query, resolved, requests, 0, sampler);
+            return Ok(Estimate { estimated_seconds, ..limited(query, size, 1) });
         }
         let (size, limitations) = match (num_slices, query.slices().height(first)) {
             (1, _) => list(query, sampler, first, offset).await?,
@@ -277,6 +284,8 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
         )));
     } else if wanted > records && continues(query, page, records) {
         limitations.push(UNKNOWN_LENGTH.into());
+    } else if page.total.is_some_and(|total| is_divided(query, total)) {
+        // Its ranges may not divide it, which only reading them shows.
     } else if wanted > records && reaches_result_window(query, records) {
         limitations.push(query.with_narrowing(format!(
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"

@@ -1,11 +1,14 @@
 //! `Run`: a run of a query. Its pages are fetched several at a time and delivered in order.
 
 mod deliver;
+mod divide;
 mod resume;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+
+use divide::Dividing;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
@@ -45,6 +48,8 @@ pub struct Run {
     /// Position after the last page of the slice that is being delivered.
     latest: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
     observed: Observed,
+    /// Reading of a list beyond the result window.
+    dividing: Dividing,
     /// The end of the last slice.
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
@@ -94,6 +99,7 @@ impl Run {
             delivered: 0,
             began: None,
             latest: None,
+            dividing: Dividing::of(start),
             end: None,
             max_in_flight: usize::MAX,
             is_cut: false,
@@ -101,6 +107,11 @@ impl Run {
             set,
             observed: Observed::default(),
         }
+    }
+
+    /// True if the list was divided, so that its records are not in their order.
+    pub(super) fn is_divided(&self) -> bool {
+        self.dividing.is_divided()
     }
 
     /// Requests at most that many pages at once.
@@ -167,9 +178,13 @@ impl Run {
             Some(start) if !(start.slice == 0 && start.list.is_start()) => Part::FromOther,
             _ => Part::FromFirst,
         };
-        self.evidence = evidence_of(&self.query, part)?;
+        if !self.dividing.is_divided() {
+            self.evidence = evidence_of(&self.query, part)?;
+        }
         if let Some(start) = start {
-            if start.slice < self.query.slices().count() {
+            if self.query.slices().is_last_look(start.slice) {
+                self.fetchers.push_back(self.open(start.slice));
+            } else if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
                 self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
             }
@@ -220,6 +235,7 @@ impl Run {
             if is_stopped {
                 self.stop();
             }
+            self.skip_last_look();
             self.send_requests();
             let Some(fetcher) = self.fetchers.front_mut() else {
                 self.finish();
@@ -240,13 +256,25 @@ impl Run {
                     self.finish();
                     return Ok(None);
                 }
+                if self.dividing.is_cut() {
+                    self.divide();
+                    continue;
+                }
                 // A block whose list ends at the result window may have any number of records beyond it.
                 fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
                 self.end_slice();
                 continue;
             };
+            if matches!(response, Err(Error::Empty { .. })) && self.is_at_new_range() {
+                // Only the count of all records says that the page has some.
+                self.give_up();
+                continue;
+            }
             let page = response.and_then(|response| {
                 let Some((request, page)) = response else { return Ok(None) };
+                if self.split(&request, &page) {
+                    return Ok(None);
+                }
                 process::long_if(page.columns.copied_size(), || self.deliver(request, page))
             });
             let Some(page) = page? else { continue };
@@ -272,9 +300,10 @@ impl Run {
         let Some(delivered) = start.restore(&self.partial, &self.report, &mut self.evidence) else { return false };
         self.delivered = delivered;
         self.latest = None;
-        let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
-        let received = fetcher.audit.received();
-        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page).after_discarded(received);
+        let (slice, received) = (fetcher.slice, fetcher.audit.received());
+        self.dividing.restart();
+        let fetcher = self.open(slice).after_discarded(received);
+        self.fetchers[0] = fetcher;
         self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
         true
     }
@@ -318,8 +347,9 @@ impl Run {
         while in_flight < ahead
             && self.next_slice < self.query.slices().count()
             && (wanted.is_none() || self.fetchers.is_empty())
+            && self.may_open(self.next_slice)
         {
-            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice, self.remaining(), self.first_page);
+            let mut fetcher = self.open(self.next_slice);
             fetcher.send_next(&self.query, &self.report);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;
@@ -350,6 +380,9 @@ impl Run {
         for reason in contradictions(&self.query, &fetcher) {
             self.report.add_contradiction(reason);
         }
+        if self.query.slices().is_last_look(fetcher.slice) {
+            self.sum_up();
+        }
     }
 
     fn finish(&mut self) {
@@ -375,7 +408,7 @@ pub(super) fn evidence_of(query: &Query, part: Part) -> Result<Evidence, Error> 
 
 impl ListRun for Run {
     fn begin(start: &QueryStart) -> Self {
-        Self::new(start)
+        Self::new(start).dividing()
     }
 
     fn report(&self) -> &SharedReport {

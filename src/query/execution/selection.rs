@@ -39,6 +39,17 @@ impl Selection {
         }
     }
 
+    /// Those of the first `count` rows of a list.
+    pub fn first(self, count: usize) -> Self {
+        match self {
+            Self::Rows(mut rows) => {
+                rows.retain(|row| (*row as usize) < count);
+                Self::Rows(rows)
+            }
+            selection => selection,
+        }
+    }
+
     /// Selected rows, if not all are.
     pub fn rows(&self) -> Option<&[u32]> {
         match self {
@@ -54,6 +65,8 @@ pub(super) struct Selector<'a> {
     pub arguments: &'a Arguments,
     pub report: &'a SharedReport,
     pub slice: u64,
+    /// Greatest height of the records of a slice of values.
+    pub top: Option<i64>,
 }
 
 impl Selector<'_> {
@@ -73,11 +86,12 @@ impl Selector<'_> {
             return self.rows_in_requested_order(requested, columns);
         }
         let slices = self.query.slices();
-        let is_whole = slices.height(self.slice).is_none() && slices.time_range(self.slice).is_none();
+        let is_of_values = slices.value_range(self.slice).is_some();
+        let is_whole = slices.height(self.slice).is_none() && slices.time_range(self.slice).is_none() && !is_of_values;
         if self.arguments.are_empty() && is_whole {
             return Selection::All;
         }
-        let kept = self.rows_in_time(columns, self.possible_rows(columns));
+        let kept = self.rows_of_values(columns, self.rows_in_time(columns, self.possible_rows(columns)));
         if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
     }
 
@@ -131,6 +145,19 @@ impl Selector<'_> {
              filter",
         );
         rows.retain(|row| time_at(times, *row).map_or(includes_undated, |time| (low..=high).contains(&time)));
+        rows
+    }
+
+    /// Those rows of a slice of values that lie within it, and that the list itself did not return.
+    fn rows_of_values(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
+        let Some(range) = self.query.slices().value_range(self.slice) else { return rows };
+        let divider = self.query.endpoint().divider();
+        let Some(column) = divider.and_then(|divider| columns.record().position(divider.column)) else { return rows };
+        let top = self.top.unwrap_or(i64::MIN);
+        rows.retain(|row| {
+            let is_older = Rows::height(columns, *row as usize).is_some_and(|height| height <= top);
+            is_older && columns.text(column, *row as usize).is_some_and(|value| range.contains(value))
+        });
         rows
     }
 

@@ -15,7 +15,7 @@ use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport};
 use crate::query::snapshot::{
-    Accepted, End, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
+    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
 
 /// One slice of a run: its list and the requests that are in flight for it.
@@ -83,6 +83,13 @@ impl SliceFetcher {
             fetcher.skip = cursor.offset;
         }
         fetcher
+    }
+
+    /// The last slice of a divided list: a look at the list, of which nothing is read.
+    pub fn last_look(query: &Query, slice: u64, end: &ListCheckpoint) -> Self {
+        let list = ListReader::resumed(list_spec(query, None), end.end(), end);
+        let audit = ListAudit::new(subject(query), end.end(), &[]).after_first_page(end.first_page());
+        Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
     }
 
     /// Fails if the list of one block in a range of heights has `records` records or more and cannot hold them.

@@ -36,6 +36,10 @@ impl Query {
     /// Changes of parameters that make the list shorter: those not given, and the given ends of a range. Heights do not
     /// help with the list of one block, nor with one that continues by height below the result window.
     fn narrowing(&self) -> Option<Hint> {
+        // The ranges of a divided list are as narrow as they can be.
+        if self.is_divided() {
+            return None;
+        }
         let by_height = self.may_grow() && self.height_bound().is_none();
         let mut passed = Vec::new();
         let mut moved = Vec::new();
@@ -64,6 +68,10 @@ impl Query {
     /// A limitation of the query, with the parameters that avoid it.
     pub(in crate::query) fn with_narrowing(&self, problem: String) -> Message {
         match self.narrowing() {
+            // All of the list can be read by ranges, but not the newest records beyond the result window.
+            Some(_) if self.endpoint().divider().is_some() && self.max_items().is_some() => {
+                Message::new(problem).hint(Hint::Omit("max_items".into()))
+            }
             Some(hint) => Message::new(problem).hint(hint),
             None => Message::new(problem + "; no parameter of this call narrows it"),
         }

@@ -2,9 +2,11 @@
 
 mod advice;
 mod args;
+mod decimal;
 mod filters;
 mod params;
 mod query;
+mod ranges;
 mod set;
 mod slices;
 mod times;
@@ -14,5 +16,6 @@ pub use args::{Arg, Options};
 pub(super) use filters::Unresolved;
 pub use params::sent_value;
 pub use query::{GrowthOrder, Query};
+pub use ranges::ValueRange;
 pub(super) use set::{Members, with_value};
 pub use times::parse_time;

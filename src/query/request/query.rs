@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
+use super::ranges::ValueRange;
 use super::set::{self, Members};
 use super::slices::Slices;
 use crate::client::{Client, Error};
@@ -270,12 +271,14 @@ impl Query {
         self.projection
     }
 
-    /// The same query, of which only these columns are decoded, and those that its arguments bound.
+    /// The same query, of which only these columns are decoded, those that its arguments bound, and that by which it may be
+    /// divided.
     #[must_use]
     pub fn with_columns(&self, names: &[String]) -> Self {
         let given = self.args.iter().filter_map(|(name, _)| self.endpoint.param(name));
         let bounded = given.flat_map(|param| param.bounds).map(|(column, _)| (*column).to_owned());
-        let needed: Vec<String> = names.iter().cloned().chain(bounded).collect();
+        let divider = self.endpoint.divider().map(|divider| divider.column.to_owned());
+        let needed: Vec<String> = names.iter().cloned().chain(bounded).chain(divider).collect();
         let members = self.members.as_ref().map(|members| members.map(|member| member.with_columns(names)));
         Self { projection: Projection::with_keys(self.endpoint.record(), &needed), members, ..self.clone() }
     }
@@ -305,6 +308,25 @@ impl Query {
         args.retain(|(name, _)| !values.iter().any(|(replaced, _)| replaced == name));
         args.extend(values);
         args
+    }
+
+    /// The query without a limit of its records.
+    #[must_use]
+    pub(in crate::query) fn unlimited(self) -> Self {
+        Self { max_items: None, ..self }
+    }
+
+    /// The query read by these ranges of values, where the API has a filter for them.
+    #[must_use]
+    pub(in crate::query) fn divided(self, ranges: &Arc<[ValueRange]>) -> Self {
+        let Some(divider) = self.endpoint.divider() else { return self };
+        let slices = Slices::Divided { divider, ranges: ranges.clone() };
+        Self { filters: Arc::new(Filters { slices, ..Filters::clone(&self.filters) }), ..self }
+    }
+
+    /// True if the query is read by ranges of values.
+    pub(super) fn is_divided(&self) -> bool {
+        matches!(self.filters.slices, Slices::Divided { .. })
     }
 
     /// Arguments of a lookup for its hashes from index `index` of a slice on.
@@ -408,8 +430,11 @@ impl Query {
     /// Request target of one page of one slice, up to a height where one is given.
     pub(in crate::query) fn target(&self, slice: u64, page: u64, limit: u64, top: Option<i64>) -> String {
         let mut params: Vec<(&str, String)> = vec![("chainShortName", self.chain.clone())];
-        params.extend(self.filters.sent.iter().cloned());
-        params.extend(self.filters.slices.params(slice));
+        let of_slice = self.filters.slices.params(slice);
+        // A part of a divided list has a narrower range than the list.
+        let sent = self.filters.sent.iter().filter(|(name, _)| !of_slice.iter().any(|(narrower, _)| narrower == name));
+        params.extend(sent.cloned());
+        params.extend(of_slice);
         if let (Some(top), Some(wire)) = (top, self.height_bound_param()) {
             params.retain(|(name, _)| *name != wire);
             params.push((wire, top.to_string()));

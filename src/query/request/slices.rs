@@ -1,6 +1,9 @@
 //! Slices: the lists that a query is read from, one after the other, where one list of the API cannot hold its result.
 
-use crate::interface::RangeEnd;
+use std::sync::Arc;
+
+use super::ranges::ValueRange;
+use crate::interface::{Divider, RangeEnd};
 
 #[derive(Clone, Debug)]
 pub enum Slices {
@@ -13,6 +16,12 @@ pub enum Slices {
     },
     /// One list for each range of at most a year, both ends included.
     Times(Vec<TimeRange>),
+    /// A list that is longer than the result window: itself, then parts of it by the values of a filter, and at last a look
+    /// at itself.
+    Divided {
+        divider: Divider,
+        ranges: Arc<[ValueRange]>,
+    },
     /// One request for each batch of hashes.
     Hashes {
         wire: &'static str,
@@ -56,6 +65,7 @@ impl Slices {
             Self::One => 1,
             Self::Heights { low, high, .. } => (high - low) as u64 + 1,
             Self::Times(ranges) => ranges.len() as u64,
+            Self::Divided { ranges, .. } => ranges.len() as u64 + 2,
             Self::Hashes { batches, .. } => batches.len() as u64,
         }
     }
@@ -66,7 +76,7 @@ impl Slices {
             return None;
         }
         match self {
-            Self::One => None,
+            Self::One | Self::Divided { .. } => None,
             Self::Heights { .. } => Some("blocks"),
             Self::Times(_) => Some("years"),
             Self::Hashes { .. } => Some("requests"),
@@ -77,6 +87,7 @@ impl Slices {
     pub fn label(&self, slice: u64) -> Option<String> {
         match self {
             Self::One | Self::Times(_) => None,
+            Self::Divided { .. } => self.value_range(slice).map(ValueRange::label),
             Self::Heights { low, .. } => Some(format!("block {}", low + slice as i64)),
             Self::Hashes { batches, .. } => match batches[slice as usize].as_slice() {
                 [hash] => Some(format!("transaction {hash}")),
@@ -120,10 +131,26 @@ impl Slices {
         }
     }
 
+    /// Values that a slice of a divided list covers.
+    pub fn value_range(&self, slice: u64) -> Option<&ValueRange> {
+        match self {
+            Self::Divided { ranges, .. } => ranges.get(usize::try_from(slice.checked_sub(1)?).ok()?),
+            _ => None,
+        }
+    }
+
+    /// True for the last slice of a divided list.
+    pub fn is_last_look(&self, slice: u64) -> bool {
+        matches!(self, Self::Divided { .. }) && slice + 1 == self.count()
+    }
+
     /// Wire parameters of a slice.
     pub fn params(&self, slice: u64) -> Vec<(&'static str, String)> {
         match self {
             Self::One => Vec::new(),
+            Self::Divided { divider, .. } => {
+                self.value_range(slice).map(|range| range.params(divider)).unwrap_or_default()
+            }
             Self::Heights { wire, low, .. } => vec![(wire, (low + slice as i64).to_string())],
             Self::Times(ranges) => {
                 let (low, high) = ranges[slice as usize];

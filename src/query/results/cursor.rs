@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::division::Division;
 use super::sealed::Sealed;
 use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
@@ -51,6 +52,9 @@ pub struct Cursor {
     pub(in crate::query) reasons: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) missing: Vec<String>,
+    /// Ranges of values by which a list is read that is longer than the result window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::query) division: Option<Division>,
     /// Position in the lists of a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) set: Option<Box<SetCursor<Self>>>,
@@ -165,7 +169,8 @@ impl Cursor {
 
     /// Query of the cursor's remaining records.
     pub(in crate::query) fn query(&self, client: &Client, call: &'static Endpoint) -> Result<Query, Error> {
-        Query::new(client, call, self.arguments.clone(), self.options.clone())
+        let query = Query::new(client, call, self.arguments.clone(), self.options.clone())?;
+        Ok(self.division.iter().fold(query, |query, division| query.divided(&division.ranges)))
     }
 
     /// The same position after a run that ended before its first record.
@@ -249,6 +254,7 @@ impl Cursor {
             )));
         }
         let is_plausible = cursor.list.is_plausible()
+            && cursor.division.as_ref().is_none_or(Division::is_plausible)
             && i64::try_from(cursor.offset).is_ok()
             && cursor.repeats.iter().all(|repeat| repeat.is_before(cursor.offset));
         if let Some(members) = query.members() {

@@ -2,6 +2,7 @@
 
 mod batches;
 mod cursor;
+mod division;
 mod entries;
 mod keys;
 mod page;
@@ -16,6 +17,7 @@ mod verdicts;
 pub use batches::{Batch, Batches};
 pub use cursor::Cursor;
 pub(super) use cursor::deployment;
+pub(super) use division::Division;
 pub use entries::Entries;
 pub use keys::record_keys;
 pub(super) use keys::{KeyedRows, block_keys, content_keys};

@@ -79,6 +79,22 @@ impl ListCheckpoint {
         Self { proof: Proof::FinalLook, ..self }
     }
 
+    /// The end of a list with a count, where nothing but a final look is left: it finds one of these records, or one of the
+    /// first page.
+    #[must_use]
+    pub fn at_end(mut self, later: &[(u64, u64)]) -> Self {
+        let first = self.snapshot.anchors.concat();
+        let latest = |records: &[(u64, u64)]| records[records.len().saturating_sub(CHECKPOINT_KEYS / 2)..].to_vec();
+        self.snapshot.anchors = vec![[latest(&first), latest(later)].concat()];
+        self.delivered = Delivered::at(self.snapshot.length.exact().unwrap_or(0));
+        Self { proof: Proof::FinalLook, ..self }
+    }
+
+    /// Number of records that were read.
+    pub fn end(&self) -> u64 {
+        self.delivered.end()
+    }
+
     /// Records at the ends of a partition, by offset and key.
     pub fn ends(&self) -> &[(u64, u64)] {
         &self.snapshot.ends

@@ -174,7 +174,9 @@ impl Reader for CountedReader {
     }
 
     fn look(&self, group: usize) -> PageRequest {
-        let position = self.list.position(self.list.anchor(group)) + self.list.drift.growth.expected();
+        let position = self.list.position(self.list.reachable_anchor(group));
+        let expected = position + self.list.drift.growth.expected();
+        let position = if expected < self.list.spec.window() { expected } else { position };
         let page = position / self.list.snapshot.page_rows() + 1;
         PageRequest { purpose: Purpose::FinalLook, ..self.list.page(page) }
     }

@@ -196,6 +196,12 @@ impl ListReader {
         self.spec().is_beyond_window(request)
     }
 
+    /// True if a final look is due at records that have moved beyond the result window.
+    pub fn is_look_beyond_window(&self) -> bool {
+        let list = self.list();
+        matches!(list.stage, Stage::FinalLook { group, .. } if list.position(list.reachable_anchor(group)) >= list.spec.window())
+    }
+
     /// Ends the list where the API returned no more of it.
     pub fn end_at_window(&mut self) {
         self.reader_mut().list_mut().end_with(End::ResultWindow);

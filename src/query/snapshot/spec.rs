@@ -69,7 +69,7 @@ impl Default for Tuning {
 
 impl ListSpec {
     /// Number of records from which a list may be longer than its pages show. The limits of the API are approximate.
-    pub(super) fn window(&self) -> u64 {
+    pub fn window(&self) -> u64 {
         self.result_window.map_or(u64::MAX, |window| window - window / 100)
     }
 

@@ -271,6 +271,13 @@ impl ListState {
         self.snapshot.anchors.get(group).and_then(|group| group.last()).map_or(0, |(offset, _)| *offset)
     }
 
+    /// The position of the lowest anchor of a group that a page within the result window shows, or of the lowest one.
+    pub fn reachable_anchor(&self, group: usize) -> u64 {
+        let mut anchors = self.snapshot.anchors.get(group).into_iter().flatten().map(|(offset, _)| *offset);
+        let is_within = |offset: &u64| self.position(*offset) < self.spec.window();
+        anchors.rfind(is_within).unwrap_or_else(|| self.anchor(group))
+    }
+
     /// Compares a response with the anchors of this group and of those after it, and ends the list once all were found.
     pub fn on_final_look(&mut self, view: &View<'_>, group: usize, end: End) -> Result<Accepted, Error> {
         let Some(offset) = self.snapshot.offset_by_count(view) else { return self.miss(view) };

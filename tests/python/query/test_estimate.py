@@ -229,6 +229,12 @@ def test_records_beyond_the_result_window_are_limitations(server: StrictServer, 
     client = server.client()
     every: cf.Query[Any] = client.token_transfers("0x1") if counted else client.transactions()
     estimate = every.estimate()
+    if counted:
+        # The list is divided.
+        assert (estimate.records, estimate.limitations) == (25_000, [])
+        assert 500 < estimate.requests < 1_000
+        part: cf.Query[Any] = client.token_transfers("0x1", max_items=20_000)
+        estimate = part.estimate()
     assert (estimate.records, estimate.pages) == (10_000, 200)
     (sentence,) = estimate.limitations
     assert ("25000" if counted else "10000") in sentence

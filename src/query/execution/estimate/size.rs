@@ -6,6 +6,7 @@ use super::super::stable::requests_of;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::query::request::Query;
+use crate::query::results::Division;
 
 /// Longest list whose requests are counted one by one.
 const MAX_STABLE: u64 = 100_000;
@@ -106,6 +107,9 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
         Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
         Some(_) | None => u64::MAX,
     };
+    if let Some(total) = page.total.filter(|total| *total > reachable && is_divided(query, *total)) {
+        return of_divided(query, total, reachable);
+    }
     // In pages of one record, the number of pages is that of the records.
     let counted = page.total.or(last.filter(|last| limit == 1 || *last == 0));
     let only = last == Some(1) || (last.is_none() && rows < limit);
@@ -123,6 +127,33 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
         },
     };
     Size::of_list(query, records, records.map(|records| pages_of(query, records).max(1)))
+}
+
+/// True if a list with `total` records is read by ranges of values beyond the result window.
+pub(super) fn is_divided(query: &Query, total: u64) -> bool {
+    let is_wanted = query.max_items().is_none_or(|most| most >= total);
+    let is_beyond = reaches_result_window(query, total) && !list_spec(query, None).is_capped(total);
+    query.endpoint().divider().is_some() && is_wanted && is_beyond
+}
+
+/// Size of a list that is divided. Its ranges have the newest records as well, which the list itself returns.
+fn of_divided(query: &Query, total: u64, reachable: u64) -> Size {
+    let pages = pages_of(query, total);
+    let again = pages_of(query, reachable);
+    // Ranges that are a quarter of what can be paged through or more; each has a last page and a final look.
+    let ranges = (total * 4).div_ceil(reachable.max(1));
+    let expected = pages + again + ranges;
+    let pages = Bounds::between(pages + again / 2, expected, expected + 2 * ranges);
+    Size { records: Bounds::exact(total), pages, requests: pages.map(|pages| pages + ranges) }
+}
+
+/// Size of what is left of a divided list.
+pub(super) fn of_rest(query: &Query, division: &Division) -> Size {
+    let pages = pages_of(query, division.remaining);
+    let ranges = division.ranges.len() as u64;
+    let window = pages_of(query, query.result_window().unwrap_or(0));
+    let pages = Bounds::between(pages.max(1), pages + ranges + window / 2, 2 * (pages + ranges + window));
+    Size { records: Bounds::exact(division.remaining), pages, requests: pages.map(|pages| pages + ranges + 1) }
 }
 
 /// True if responses report how many pages a list has, but not how many records.

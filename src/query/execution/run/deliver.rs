@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Run;
+use super::divide::CutPage;
 use super::resume::{HashPage, HashesPage, ListPage, SlicePage};
 use crate::client::Error;
 use crate::columns::Columns;
@@ -23,7 +24,8 @@ impl Run {
         let moved = fetcher.list.moved();
         let drift = fetcher.list.drift();
         let missing_before = self.report.read().missing.len();
-        let selector = Selector { query, arguments: &self.arguments, report: &self.report, slice: fetcher.slice };
+        let (slice, top) = (fetcher.slice, self.dividing.top());
+        let selector = Selector { query, arguments: &self.arguments, report: &self.report, slice, top };
         let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&request, &page, |accepted| {
             selector.select(&page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
         })?;
@@ -38,8 +40,17 @@ impl Run {
         let min_length = fetcher.list.snapshot().min_length;
         fetcher.check_window(query, min_length)?;
 
-        let received = page.columns.slice(rows.start, rows.len());
         let left = query.max_items().map(|most| most - self.delivered);
+        let cut = self.dividing.cut(&CutPage { query, list: &fetcher.list, page: &page, rows: &rows, offset, left });
+        let (rows, selection) = match &cut {
+            Some((count, _)) => (rows.start..rows.start + count, selection.first(*count)),
+            None => (rows, selection),
+        };
+        if cut.is_some() {
+            fetcher.stop();
+        }
+        let received = page.columns.slice(rows.start, rows.len());
+        let division = self.dividing.at(self.delivered);
         let Trimmed { columns, skipped, is_cut } = trim(&received, selection.rows(), fetcher.skip, left);
         self.delivered += columns.rows() as u64;
         self.evidence.add(&columns);
@@ -55,17 +66,22 @@ impl Run {
             report.pages += 1;
             report.records += columns.rows() as u64;
             report.duplicates_dropped += grown.min(rows.start as u64);
-            report.progress = progress(query, &position, total, page.total_pages, report.pages, self.delivered);
+            let of_list = || progress(query, &position, total, page.total_pages, report.pages, self.delivered);
+            report.progress = self.dividing.progress(self.delivered).unwrap_or_else(of_list);
         });
 
-        self.latest = if is_cut { None } else { Some(Arc::new(ForkSafeMutex::new(fetcher.list.checkpoint()))) };
-        let has_ended = !is_cut && fetcher.is_ended();
+        let divides = cut.map(|(_, division)| division);
+        let is_cut_short = is_cut || divides.is_some();
+        self.latest = if is_cut_short { None } else { Some(Arc::new(ForkSafeMutex::new(fetcher.list.checkpoint()))) };
+        let has_ended = !is_cut_short && fetcher.is_ended();
         let end = has_ended.then(|| [limits(query, fetcher, &self.evidence), contradictions(query, fetcher)].concat());
         let returned = SlicePage {
             query: query.clone(),
             slice: fetcher.slice,
             rows: columns.rows(),
             end,
+            division,
+            divides,
             remaining: left,
             report: self.report.read(),
         };

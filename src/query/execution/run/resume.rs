@@ -7,7 +7,7 @@ use crate::message::Message;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::Repeat;
 use crate::query::request::Query;
-use crate::query::results::{Cursor, Report, Resume};
+use crate::query::results::{Cursor, Division, Report, Resume};
 use crate::query::snapshot::{ListCheckpoint, Rows};
 
 /// Latest keys of a list that a cursor has.
@@ -20,6 +20,10 @@ pub(super) struct SlicePage {
     pub rows: usize,
     /// Reasons why the slice is incomplete, if it ends with this page.
     pub end: Option<Vec<Message>>,
+    /// Division of the list before this page, if it is read by ranges of values.
+    pub division: Option<Division>,
+    /// Division that begins after this page.
+    pub divides: Option<Division>,
     /// Records still wanted before this page, where there is a limit.
     pub remaining: Option<u64>,
     /// Report after this page.
@@ -86,6 +90,11 @@ impl SlicePage {
         }
         at.reasons = reasons;
         at.missing = self.report.missing.to_vec();
+        if let Some(division) = &self.division {
+            // The ranges that have ended are not needed.
+            at.division = Some(division.after(row as u64, at.slice));
+            at.slice = 1;
+        }
         at
     }
 }
@@ -99,6 +108,13 @@ impl Resume for ListPage {
             return self.page.reported(at, row);
         }
         let is_whole = self.page.is_whole(row);
+        if is_whole && self.repeats.is_empty() && self.page.divides.is_some() {
+            // The last look proves what the list itself returned as well, apart from equal records.
+            let mut at = Cursor::at(query, 1, 0, ListCheckpoint::default(), None);
+            at.division.clone_from(&self.page.divides);
+            at.reasons.clone_from(&self.doubts);
+            return self.page.reported(at, row);
+        }
         let rows = match &self.received_rows {
             Some(rows) if !is_whole => rows[row] as usize,
             None if !is_whole => row,
