@@ -222,8 +222,9 @@ class Client:
     max_requests : int, optional
         Maximum number of requests that the client sends, with all retries, threads, forked children and clients of
         `with_options`. The next one raises `BudgetExceededError`. Default: `CHAINFRAME_MAX_REQUESTS`, or no bound.
-    concurrency : int
-        Maximum number of requests in flight, from 1 to 256.
+    concurrency : "auto" or int
+        Maximum number of requests in flight, from 1 to 256. "auto" is rate times latency, as far as the service has
+        shown them: from 2 to 64, and no more than 32 MiB of responses.
     strict : bool
         If True, an incomplete result raises `IncompleteResultError` instead of a warning.
     numbers : {"decimal", "float", "string"}, optional
@@ -285,7 +286,7 @@ class Client:
         max_retries: int = 5,
         rate_limit: Literal["auto"] | float | None = "auto",
         max_requests: int | None = None,
-        concurrency: int = 4,
+        concurrency: Literal["auto"] | int = "auto",
         strict: bool = False,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_response_bytes: int = 67108864,
@@ -313,7 +314,7 @@ class Client:
         max_retries: int = 5,
         rate_limit: Literal["auto"] | float | None = "auto",
         max_requests: int | None = None,
-        concurrency: int = 4,
+        concurrency: Literal["auto"] | int = "auto",
         strict: bool = False,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_response_bytes: int = 67108864,

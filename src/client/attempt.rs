@@ -91,6 +91,9 @@ impl Client {
             report.replayed = replayed;
         }
         let response = outcome.map_err(|error| {
+            if error.timed_out && !replayed {
+                self.in_flight().overloaded(sent, self.limiter().allowed());
+            }
             log::emit(Level::Debug, || {
                 event.text(&format!("phase={} error={:?}", error.phase, error.problem.to_string()))
             });
@@ -124,6 +127,9 @@ impl Client {
             Ok(page) => {
                 if !replayed && !expectation.is_doubtful(&page) {
                     self.limiter().succeeded(sent);
+                    let in_flight = self.in_flight();
+                    in_flight.succeeded(sent, bytes, self.limiter().allowed());
+                    self.limiter().pace(in_flight.pace());
                 } else if !replayed && !self.inner.shared.empty_responses.is_routine() {
                     self.limiter().suspect(sent);
                 }
@@ -136,6 +142,7 @@ impl Client {
         if error.is_throttle() && !replayed {
             self.inner.shared.usage.add_throttle();
             self.limiter().throttled(sent, retry_after);
+            self.in_flight().throttled(sent, self.limiter().allowed());
         }
         let skew = match &error {
             Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => {

@@ -9,6 +9,7 @@ mod account;
 mod attempt;
 mod cache_checks;
 mod clock;
+mod concurrency;
 mod connect;
 mod credentials;
 mod empty;
@@ -16,6 +17,7 @@ mod environment;
 mod error;
 mod expectation;
 mod http;
+mod in_flight;
 pub mod log;
 mod observation;
 mod proxy;
@@ -39,12 +41,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::EnterGuard;
-use tokio::sync::Semaphore;
 
 pub use crate::process::runtime;
 pub use account::{CredentialSource, Issued};
 pub use attempt::Fetched;
 pub use cache_checks::CacheChecks;
+pub use concurrency::Concurrency;
 pub use credentials::{Credentials, Secret};
 pub use empty::{BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
@@ -67,6 +69,7 @@ use crate::virtual_time::VirtualTime;
 use account::Account;
 use clock::Clock;
 use http::HttpTransport;
+use in_flight::InFlight;
 use rate_limiter::RateLimiter;
 use request_bound::{RequestBound, RequestBounds};
 use retry::Budget;
@@ -91,8 +94,7 @@ struct Shared {
     account: Account,
     decoders: Vec<Decoder>,
     http: PerProcess<Arc<HttpTransport>>,
-    /// A permit for each request in flight.
-    permits: PerProcess<Arc<Semaphore>>,
+    in_flight: PerProcess<Arc<InFlight>>,
     budget: Budget,
     empty_responses: Arc<EmptyResponses>,
     clock: Clock,
@@ -113,7 +115,7 @@ impl Client {
             account,
             decoders,
             http: PerProcess::new(),
-            permits: PerProcess::new(),
+            in_flight: PerProcess::new(),
             budget: Budget::new(),
             empty_responses: Arc::default(),
             clock: Clock::default(),
@@ -222,12 +224,16 @@ impl Client {
         &self.inner.shared.decoders[index.expect("endpoints are the declared ones")]
     }
 
-    fn permits(&self) -> Arc<Semaphore> {
-        let Ok(permits) = self.inner.shared.permits.get(|| {
-            let permits = Semaphore::new(self.inner.settings.concurrency);
-            Ok::<_, Infallible>(Arc::new(permits))
-        });
-        permits
+    /// Requests that may be in flight now, over all queries of the client.
+    pub fn concurrency(&self) -> usize {
+        self.in_flight().limit()
+    }
+
+    fn in_flight(&self) -> Arc<InFlight> {
+        let concurrency = self.inner.settings.concurrency;
+        let Ok(in_flight) =
+            self.inner.shared.in_flight.get(|| Ok::<_, Infallible>(Arc::new(InFlight::new(concurrency))));
+        in_flight
     }
 
     /// Closes idle connections; the next request opens new ones.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::concurrency::AllowedRate;
 use super::retry::MAX_RETRY_AFTER;
 
 /// The `rate_limit` setting.
@@ -25,8 +26,10 @@ const CAUTIOUS_FACTOR: f64 = 1.06;
 /// Above this rate the service, not the limiter, is the bottleneck.
 const MAX_PACED_RATE: f64 = 1_000.0;
 const MIN_RATE: f64 = 0.2;
-/// Rate that is taken to be delivered at least when the service throttles.
+/// Rate that is taken to be delivered at least when the service throttles, if fewer requests than `MIN_SENT` show what it
+/// delivers.
 const MIN_DELIVERED: f64 = 5.0;
+const MIN_SENT: usize = 6;
 /// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
 const BURST_SIZE: f64 = 6.0;
 /// A throttle this soon after the first request is due to the burst. It says nothing about the rate if fewer requests than
@@ -34,8 +37,8 @@ const BURST_SIZE: f64 = 6.0;
 const STARTUP_GRACE: Duration = Duration::from_millis(500);
 /// Period over which services count requests, as a rule.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Period over which the delivered rate is measured: a service that allows bursts delivers more than its limit in one
-/// window.
+/// Period before a throttled request over which the delivered rate is measured: a service that allows bursts delivers more
+/// than its limit in one window.
 const MEASURED: Duration = Duration::from_millis(1_500);
 /// Time from the first request to the one that follows a throttled burst: the service has forgotten the burst by then.
 const BURST_PAUSE: Duration = Duration::from_millis(1_200);
@@ -84,7 +87,7 @@ struct Auto {
     decreased: Option<Instant>,
     /// The service's limit, once it throttled. Before, the rate grows with every response.
     limit: Option<Limit>,
-    delivered: Throughput,
+    sent: SentRequests,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,24 +98,45 @@ struct Limit {
     raised: Instant,
     /// Start of the additive increase.
     probing_since: Instant,
+    /// Time at which the throttled request was sent.
+    throttled_at: Instant,
 }
 
-/// Times of the latest good responses, as many as matter.
-#[derive(Debug, Default)]
-struct Throughput(VecDeque<Instant>);
+impl Limit {
+    /// Seconds since the last increase, of which this is the next one.
+    fn seconds_since_raised(&mut self, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.raised).as_secs_f64().min(1.0);
+        self.raised = now;
+        since
+    }
+}
 
-impl Throughput {
-    fn push(&mut self, now: Instant) {
-        self.0.push_back(now);
-        if self.0.len() > MAX_PACED_RATE as usize {
-            self.0.pop_front();
+/// Times at which the latest requests were sent that were accepted or throttled. The latency of the responses does not
+/// matter: a service counts requests as they come.
+#[derive(Debug, Default)]
+struct SentRequests {
+    accepted: VecDeque<Instant>,
+    throttled: VecDeque<Instant>,
+}
+
+impl SentRequests {
+    fn push(requests: &mut VecDeque<Instant>, sent: Instant) {
+        requests.push_back(sent);
+        if requests.len() > MAX_PACED_RATE as usize {
+            requests.pop_front();
         }
     }
 
-    /// Good responses per second, of a limiter that is this old.
-    fn rate(&mut self, now: Instant, age: Duration) -> f64 {
-        self.0.retain(|at| now.saturating_duration_since(*at) < MEASURED);
-        self.0.len() as f64 / age.clamp(WINDOW, MEASURED).as_secs_f64()
+    /// Accepted requests per second up to a time, of a limiter that was this old then.
+    fn rate(&self, until: Instant, age: Duration) -> f64 {
+        let is_measured = |sent: &&Instant| **sent <= until && until.saturating_duration_since(**sent) < MEASURED;
+        let first = self.accepted.iter().filter(is_measured).min();
+        let accepted = self.accepted.iter().filter(is_measured).count();
+        let throttled = self.throttled.iter().filter(is_measured).count();
+        // A burst after a pause may have the requests of a window more.
+        let since_first = first.map_or(MEASURED, |first| until.saturating_duration_since(*first) + WINDOW);
+        let rate = accepted as f64 / age.min(since_first).clamp(WINDOW, MEASURED).as_secs_f64();
+        if accepted + throttled < MIN_SENT { rate.max(MIN_DELIVERED) } else { rate }
     }
 }
 
@@ -131,6 +155,16 @@ impl RateController {
             || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_PACED_RATE
     }
 
+    /// The rate that is allowed once the rate has recovered from a throttle.
+    pub fn allowed(&self) -> AllowedRate {
+        let limit = self.auto.as_ref().and_then(|auto| auto.limit);
+        let rate = if self.is_unlimited() { f64::INFINITY } else { self.rate };
+        AllowedRate {
+            rate: limit.map_or(rate, |limit| rate.max(limit.rate)),
+            is_limit: limit.is_some() || self.auto.is_none() && rate.is_finite(),
+        }
+    }
+
     /// Earliest time of the next request.
     pub fn next_permit_at(&self, now: Instant) -> Instant {
         let burst = match &self.auto {
@@ -146,6 +180,7 @@ impl RateController {
         if self.is_unlimited() {
             return Duration::ZERO;
         }
+        self.recover(now);
         let permit = self.next_permit_at(now);
         if permit <= now {
             self.next = Some(permit + Duration::from_secs_f64(1.0 / self.rate));
@@ -178,14 +213,14 @@ impl RateController {
     /// Records a good response to a request sent at `sent`.
     pub fn succeeded(&mut self, sent: Instant, now: Instant) {
         let Some(auto) = &mut self.auto else { return };
-        auto.delivered.push(now);
+        SentRequests::push(&mut auto.sent.accepted, sent);
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
-            let age = auto.started.map_or(WINDOW, |started| now.saturating_duration_since(started));
-            // Requests of a burst may be accepted after another one of them was throttled.
-            if age < WINDOW
-                && let Some(limit) = &mut auto.limit
+            // Requests that were sent before the throttled one may be answered after it.
+            if let Some(limit) = &mut auto.limit
+                && sent <= limit.throttled_at
             {
-                limit.rate = limit.rate.max(auto.delivered.rate(now, age));
+                let age = limit.throttled_at.saturating_duration_since(auto.started.unwrap_or(sent));
+                limit.rate = limit.rate.max(auto.sent.rate(limit.throttled_at, age));
             }
             return;
         }
@@ -194,16 +229,30 @@ impl RateController {
             self.rate = (self.rate * factor).min(MAX_PACED_RATE * 2.0);
             return;
         };
-        let since = now.saturating_duration_since(limit.raised).as_secs_f64().min(1.0);
-        limit.raised = now;
+        if self.rate < limit.rate * RECOVERY_TARGET {
+            return self.recover(now);
+        }
+        let since = limit.seconds_since_raised(now);
+        let probing = now.saturating_duration_since(limit.probing_since).as_secs_f64();
+        self.rate =
+            (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_PACED_RATE);
+    }
+
+    /// Bounds the rate as long as no limit is known, to one that is enough.
+    pub fn pace(&mut self, rate: f64) {
+        if self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) {
+            self.rate = self.rate.min(rate.max(INITIAL_RATE));
+        }
+    }
+
+    /// Raises a halved rate by the time that has passed, since responses may take seconds.
+    fn recover(&mut self, now: Instant) {
+        let Some(limit) = self.auto.as_mut().and_then(|auto| auto.limit.as_mut()) else { return };
         let knee = limit.rate * RECOVERY_TARGET;
         if self.rate < knee {
+            let since = limit.seconds_since_raised(now);
             self.rate = knee.min(self.rate + limit.rate / 2.0 * since / RECOVERY_SECS);
             limit.probing_since = now;
-        } else {
-            let probing = now.saturating_duration_since(limit.probing_since).as_secs_f64();
-            self.rate =
-                (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_PACED_RATE);
         }
     }
 
@@ -213,13 +262,14 @@ impl RateController {
         self.before_suspicion = None;
         self.throttled += 1;
         let Some(auto) = &mut self.auto else { return };
+        SentRequests::push(&mut auto.sent.throttled, sent);
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
             return;
         }
         if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
             // The delivered rate is measured; the current rate is a limit that may never have been reached.
-            let age = auto.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
-            self.rate = self.rate.min(auto.delivered.rate(now, age).max(MIN_DELIVERED));
+            let age = auto.started.map_or(Duration::ZERO, |started| sent.saturating_duration_since(started));
+            self.rate = self.rate.min(auto.sent.rate(sent, age));
             let burst = auto.started.filter(|started| auto.limit.is_none() && now <= *started + STARTUP_GRACE);
             if let Some(started) = burst {
                 self.next = self.next.max(Some(started + BURST_PAUSE));
@@ -228,7 +278,7 @@ impl RateController {
             if burst.is_none() || self.rate >= BURST_SIZE {
                 // A throttle during recovery may be transient: the assumed limit falls, but not that far.
                 let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
-                auto.limit = Some(Limit { rate, raised: now, probing_since: now });
+                auto.limit = Some(Limit { rate, raised: now, probing_since: now, throttled_at: sent });
             }
             auto.decreased = Some(now);
             self.rate = (self.rate / 2.0).max(MIN_RATE);

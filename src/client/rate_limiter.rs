@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::concurrency::AllowedRate;
 use super::rate_controller::{RateController, RateLimit};
 use crate::process::PerProcess;
 
@@ -79,6 +80,11 @@ impl RateLimiter {
         self.lock().succeeded(sent, Instant::now());
     }
 
+    /// Bounds the rate as long as no limit is known.
+    pub fn pace(&self, rate: f64) {
+        self.lock().pace(rate);
+    }
+
     pub fn throttled(&self, sent: Instant, retry_after: Option<Duration>) {
         self.lock().throttled(sent, Instant::now(), retry_after);
     }
@@ -100,6 +106,11 @@ impl RateLimiter {
     pub fn time_to_admit(&self, requests: u64) -> Duration {
         let seconds = self.lock().seconds_to_admit(requests, Instant::now());
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// The rate by which requests in flight are measured out.
+    pub fn allowed(&self) -> AllowedRate {
+        self.lock().allowed()
     }
 
     pub fn state(&self) -> RateLimiterState {

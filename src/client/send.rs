@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::header::{DATE, HeaderMap, RETRY_AFTER};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::error::{Error, Phase};
+use super::in_flight::InFlightPermit;
 use super::log::{self, Level};
 use super::transport::{Response, TransportError};
 use super::{Client, clock, retry, sign};
@@ -26,7 +26,7 @@ pub(super) enum Admission {
     /// A recorded outcome, which needs no permit.
     Replayed(Outcome),
     /// A permit of the client, and the time that the queues took. The request is counted already.
-    Permit { _permit: Option<OwnedSemaphorePermit>, waited: Duration },
+    Permit { _permit: Option<InFlightPermit>, waited: Duration },
 }
 
 /// A request and its outcome.
@@ -87,8 +87,8 @@ impl Client {
         self.note_sent(settings.cassette.is_some());
         self.inner.shared.account.usable(self.now()).await?;
         let queued = Instant::now();
-        // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
-        let permit = if Bug::PermitPerQuery.is_planted() { None } else { self.permits().acquire_owned().await.ok() };
+        // It comes first: a permit of the rate limiter is to be used at once.
+        let permit = if Bug::PermitPerQuery.is_planted() { None } else { Some(self.in_flight().acquire().await) };
         let held_back = match is_retry && Bug::RetriesBypassRateLimit.is_planted() {
             true => Duration::ZERO,
             false => self.limiter().acquire().await,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+use super::concurrency::Concurrency;
 use super::credentials::{Credentials, Secret};
 use super::error::{Error, Suspicion};
 use super::proxy::Proxy;
@@ -36,7 +37,7 @@ pub struct SettingsInput {
     pub deadline: Option<f64>,
     pub max_retries: i64,
     pub rate_limit: RateLimit,
-    pub concurrency: i64,
+    pub concurrency: Concurrency<i64>,
     pub max_requests: Option<i64>,
     pub strict: bool,
     pub numbers: Option<DecimalPolicy>,
@@ -76,7 +77,7 @@ pub struct Settings {
     pub deadline: Option<Duration>,
     pub max_retries: u32,
     pub rate_limit: RateLimit,
-    pub concurrency: usize,
+    pub concurrency: Concurrency,
     /// Most requests that the client may send.
     pub max_requests: Option<u64>,
     pub strict: bool,
@@ -118,7 +119,10 @@ impl Settings {
         if let Some(proxy) = &proxy {
             proxy.check_origin(&url)?;
         }
-        let concurrency = within("concurrency", given.concurrency, 1, MAX_CONCURRENCY)?;
+        let concurrency = match given.concurrency {
+            Concurrency::Fixed(fixed) => Concurrency::Fixed(within("concurrency", fixed, 1, MAX_CONCURRENCY)?),
+            Concurrency::Auto => Concurrency::Auto,
+        };
         Ok(Self {
             origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
             prefix: url.path().trim_end_matches('/').to_owned(),
@@ -132,7 +136,7 @@ impl Settings {
             max_retries: max_retries(given.max_retries)?,
             rate_limit: rate_limit(given.rate_limit)?,
             // Prefetched requests that are dropped would be recorded by chance, and so replay by chance.
-            concurrency: if given.cassette.is_some() { 1 } else { concurrency },
+            concurrency: if given.cassette.is_some() { Concurrency::Fixed(1) } else { concurrency },
             max_requests: max_requests(given.max_requests)?,
             strict: given.strict,
             numbers: given.numbers,

@@ -19,7 +19,8 @@ class Number(click.ParamType[Any]):
 
     name = "number"
 
-    def __init__(self, **keywords: Any) -> None:  # noqa: ANN401 - values of the keywords
+    def __init__(self, read: type[float] = float, **keywords: Any) -> None:  # noqa: ANN401 - values of the keywords
+        self.read = read
         self.keywords = keywords
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's
@@ -28,9 +29,10 @@ class Number(click.ParamType[Any]):
         if value in self.keywords:
             return self.keywords[value]
         try:
-            return float(value)
+            return self.read(value)
         except ValueError:
-            self.fail(f"must be a number or {' or '.join(self.keywords)}; got {value!r}", param, ctx)
+            kind = "a number" if self.read is float else "an integer"
+            self.fail(f"must be {kind} or {' or '.join(self.keywords)}; got {value!r}", param, ctx)
 
 
 STRING, INTEGER, FLOAT = click.STRING, click.INT, click.FLOAT
@@ -43,7 +45,7 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "max_retries": (INTEGER, "Maximum retries for transient failures."),
     "rate_limit": (Number(auto="auto", none=None), "Requests per second, auto or none."),
     "max_requests": (INTEGER, "Maximum requests, with retries; the next one ends the run with exit code 6."),
-    "concurrency": (INTEGER, "Maximum requests in flight."),
+    "concurrency": (Number(int, auto="auto"), "Maximum requests in flight, or auto."),
     "max_response_bytes": (INTEGER, "Maximum size of a response body in bytes."),
     "proxy": (STRING, "Proxy URL."),
     "ca_bundle": (STRING, "PEM file with certificates to trust."),

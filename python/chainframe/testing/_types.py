@@ -47,7 +47,7 @@ class ClientOptions(TypedDict, total=False):
     max_retries: int
     rate_limit: Literal["auto"] | float | None
     max_requests: int | None
-    concurrency: int
+    concurrency: Literal["auto"] | int
     strict: bool
     numbers: Literal["decimal", "float", "string"] | None
     max_response_bytes: int

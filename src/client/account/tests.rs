@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::client::{RateLimit, SettingsInput};
+use crate::client::{Concurrency, RateLimit, SettingsInput};
 
 const HOUR: u64 = 3_600;
 /// Time after which a service replaces the credentials of an account.
@@ -22,7 +22,7 @@ fn settings() -> Settings {
         deadline: None,
         max_retries: 0,
         rate_limit: RateLimit::Unlimited,
-        concurrency: 1,
+        concurrency: Concurrency::Fixed(1),
         max_requests: None,
         strict: false,
         numbers: None,

@@ -18,7 +18,7 @@ use super::rate_limit_state::RateLimitState;
 use super::settings::{GivenSettings, optional_setting_of, setting_of};
 use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
-use crate::client::{self, Environment, Error, Proxy, RateLimit, RequestOptions};
+use crate::client::{self, Concurrency, Environment, Error, Proxy, RateLimit, RequestOptions};
 use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, ENDPOINTS, ParamKind};
 use crate::python::base::arguments;
@@ -74,11 +74,11 @@ impl Client {
     #[pyo3(signature = (
         *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
-        max_requests=None, concurrency=or(4), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
+        max_requests=None, concurrency=or(Concurrency::Auto), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
         ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, cache=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        max_requests=None, concurrency=4, strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
+        max_requests=None, concurrency='auto', strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
         ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None, cache=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
@@ -96,7 +96,7 @@ impl Client {
         max_retries: DeferredArg<i64>,
         rate_limit: DeferredArg<Option<RateLimit>>,
         max_requests: Option<DeferredArg<i64>>,
-        concurrency: DeferredArg<i64>,
+        concurrency: DeferredArg<Concurrency<i64>>,
         strict: DeferredArg<bool>,
         numbers: Option<DeferredArg<DecimalPolicy>>,
         max_response_bytes: DeferredArg<i64>,
@@ -365,13 +365,17 @@ impl Client {
             (Some(most), Some(left)) => format!("{most}, of which {left} are left"),
             (None, Some(left)) => format!("{left} are left"),
         };
+        let concurrency = match settings.concurrency {
+            Concurrency::Auto => format!("auto ({} requests)", self.inner.concurrency()),
+            Concurrency::Fixed(requests) => requests.to_string(),
+        };
         let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));
         let facts = [
             ("main chain", settings.main_chain.clone()),
             ("zone chain", settings.zone_chain.clone()),
             ("rate limit", rate),
             ("maximum of requests", max_requests),
-            ("concurrency", settings.concurrency.to_string()),
+            ("concurrency", concurrency),
             ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
             ("retries", settings.max_retries.to_string()),
             ("strict", if settings.strict { "True" } else { "False" }.into()),
@@ -424,7 +428,10 @@ impl Client {
             RateLimit::Unlimited => given.set_item("rate_limit", py.None())?,
         }
         given.set_item("max_requests", settings.max_requests)?;
-        given.set_item("concurrency", settings.concurrency)?;
+        match settings.concurrency {
+            Concurrency::Auto => given.set_item("concurrency", "auto")?,
+            Concurrency::Fixed(requests) => given.set_item("concurrency", requests)?,
+        }
         given.set_item("strict", settings.strict)?;
         given.set_item("numbers", self.numbers())?;
         given.set_item("max_response_bytes", settings.max_response_bytes)?;

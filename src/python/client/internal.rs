@@ -64,7 +64,7 @@ pub fn _with_cassette(
 ) -> PyResult<Client> {
     let settings = client.get().inner.settings();
     // Recorded requests are sent one by one, so that their order is deterministic.
-    let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
+    let concurrency = if cassette.is_some() { client::Concurrency::Fixed(1) } else { settings.concurrency };
     let cassette_given = cassette.is_some();
     let cassette = cassette.map(|cassette| cassette.get().inner.clone());
     let settings = Settings { cassette, concurrency, ..settings.clone() };

@@ -10,7 +10,7 @@ use super::cache::{GivenCache, cache_of_environment};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
-use crate::client::{Credentials, Error, RateLimit, Secret, Settings, SettingsInput, variables};
+use crate::client::{Concurrency, Credentials, Error, RateLimit, Secret, Settings, SettingsInput, variables};
 use crate::columns::DecimalPolicy;
 use crate::interface;
 use crate::message::{Hint, Message, variable};
@@ -36,7 +36,7 @@ pub struct GivenSettings {
     pub max_retries: DeferredArg<i64>,
     pub rate_limit: DeferredArg<Option<RateLimit>>,
     pub max_requests: Option<DeferredArg<i64>>,
-    pub concurrency: DeferredArg<i64>,
+    pub concurrency: DeferredArg<Concurrency<i64>>,
     pub strict: DeferredArg<bool>,
     pub numbers: Option<DeferredArg<DecimalPolicy>>,
     pub max_response_bytes: DeferredArg<i64>,
@@ -188,6 +188,20 @@ impl Readable for RateLimit {
         match given.cast::<PyString>() {
             Ok(text) if text == "auto" => Ok(Self::Auto),
             _ => given.extract().map(Self::PerSecond),
+        }
+    }
+}
+
+impl Readable for Concurrency<i64> {
+    const EXPECTED: &'static str = "must be \"auto\" or an integer from 1 to 256";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err(Self::EXPECTED));
+        }
+        match given.cast::<PyString>() {
+            Ok(text) if text == "auto" => Ok(Self::Auto),
+            _ => given.extract().map(Self::Fixed),
         }
     }
 }

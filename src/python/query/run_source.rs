@@ -69,7 +69,7 @@ impl Source for RunSource {
     const REMEDY: &'static str = "client.resume(query.cursor)";
 
     async fn fill(&mut self, ready: &Ready<Self>) {
-        let max_items = self.run.query().client().settings().concurrency;
+        let max_items = self.run.query().client().concurrency();
         let mut take_along = false;
         while take_along || !ready.has_item() {
             match self.next().await {

@@ -115,7 +115,7 @@ async fn set(
             list => list,
         }
     });
-    let concurrency = query.client().settings().concurrency.max(1);
+    let concurrency = query.client().concurrency().max(1);
     let lists: Vec<_> = stream::iter(estimates).buffered(concurrency).try_collect().await?;
     let mut limitations: Vec<Message> = Vec::new();
     for found in lists.iter().flat_map(|list| &list.limitations) {
@@ -303,7 +303,7 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
 /// find heights follow one another; `alone` of the others are in flight with no other.
 fn seconds(query: &Query, resolved: Resolved, requests: u64, alone: u64, sampler: &Sampler) -> f64 {
     let client = query.client();
-    let together = sampler.time_for(requests.saturating_sub(alone), client.settings().concurrency);
+    let together = sampler.time_for(requests.saturating_sub(alone), client.concurrency());
     let answered = together.saturating_add(sampler.time_for(alone, 1));
     let admitted = client.time_to_admit(requests.saturating_add(resolved.requests));
     admitted.max(resolved.elapsed.saturating_add(answered)).as_secs_f64()

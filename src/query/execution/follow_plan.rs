@@ -141,8 +141,7 @@ impl FollowPlan {
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
             remembered: 2 * options.settle as usize + REMEMBERED,
         };
-        let max_in_flight = list.client().settings().concurrency;
-        Ok(Self { query, list, spec, max_in_flight, shared_head: None })
+        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared_head: None })
     }
 
     /// Requests the head of the chain together with other followers.
@@ -252,7 +251,7 @@ impl FollowPlan {
             let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
             Ok::<_, Error>((height, rows))
         });
-        let mut each = std::pin::pin!(each.buffered(self.max_in_flight));
+        let mut each = std::pin::pin!(each.buffered(self.max_in_flight.min(self.list.client().concurrency())));
         let mut all = Vec::new();
         let mut count = 0;
         while let Some((height, rows)) = each.try_next().await? {

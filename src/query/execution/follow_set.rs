@@ -161,7 +161,7 @@ impl FollowSet {
 
     /// Asks followers for a step until `concurrency` of them are at work.
     fn ask(&mut self) -> Result<(), Error> {
-        let concurrency = self.query.client().settings().concurrency;
+        let concurrency = self.query.client().concurrency();
         while self.asked.len() < concurrency {
             // Followers that have begun come first: their events are to be delivered while others are read.
             let (list, mut follow) = match self.due.pop_front() {

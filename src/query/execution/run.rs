@@ -360,7 +360,7 @@ impl Run {
     /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
     fn max_in_flight(&self, in_flight: usize) -> usize {
         let client = self.query.client();
-        let most = client.settings().concurrency.min(self.max_in_flight);
+        let most = client.concurrency().min(self.max_in_flight);
         let Some(left) = client.requests_left() else { return most };
         // Later slices may hold what is left: the list that is returned now does not wait for them.
         let is_waited_for = self.fetchers.front().is_some_and(|front| front.in_flight() == 0);

@@ -96,7 +96,7 @@ impl Sampler {
     pub async fn fetch_all(&self, query: &Query, samples: Vec<Sample>) -> Result<Vec<Page>, Error> {
         // Requests before these were of small pages, on connections that had to be opened.
         *self.lock() = Taken::default();
-        let concurrency = query.client().settings().concurrency.max(1);
+        let concurrency = query.client().concurrency().max(1);
         let count = samples.len();
         let started = Instant::now();
         let requests = samples.into_iter().map(|sample| self.fetch(query, sample));

@@ -158,7 +158,7 @@ impl<L: ListRun> Set<L> {
 
     /// Asks all open lists for a page, and opens others while there is room.
     fn ask(&mut self) {
-        let concurrency = self.query.client().settings().concurrency;
+        let concurrency = self.query.client().concurrency();
         let Some(members) = self.query.members() else { return };
         while self.asked.len() + self.waiting.len() < concurrency * OPEN
             && let Some(index) = self.unopened.pop_front()

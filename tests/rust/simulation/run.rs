@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chainframe::cassette::{self, Cassette, Mode};
-use chainframe::client::{Client, Credentials, Error, Phase, RequestOptions, Secret, Settings, SettingsInput};
+use chainframe::client::{
+    Client, Concurrency, Credentials, Error, Phase, RequestOptions, Secret, Settings, SettingsInput,
+};
 use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
@@ -187,7 +189,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         deadline: plan.deadline,
         max_retries: plan.max_retries,
         rate_limit: plan.rate_limit,
-        concurrency: plan.concurrency,
+        concurrency: Concurrency::Fixed(plan.concurrency),
         max_requests: None,
         strict: false,
         numbers: None,

@@ -28,7 +28,7 @@ impl Size {
         let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
             records.map(|length| {
                 let spec = list_spec(query, query.max_items());
-                let requests = requests_of(spec, length, query.client().settings().concurrency);
+                let requests = requests_of(spec, length, query.client().concurrency());
                 let has_look = !query.may_grow() && pages_of(query, length.min(most)) > 1;
                 requests.saturating_add(u64::from(has_look))
             })
