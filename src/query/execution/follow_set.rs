@@ -172,7 +172,7 @@ impl FollowSet {
                 },
             };
             let at_work = self.asked.len() + 1 + self.due.len() + self.unopened.len();
-            follow.set_max_in_flight(concurrency / at_work.min(concurrency));
+            follow.set_max_in_flight(concurrency.div_ceil(at_work.min(concurrency)));
             self.asked.spawn(log::inherit(async move {
                 let step = follow.step().await;
                 (list, follow, step)

@@ -3,10 +3,13 @@
 mod deliver;
 mod divide;
 mod resume;
+mod send;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use divide::Dividing;
 
@@ -35,6 +38,8 @@ pub struct Run {
     state: RunStage,
     /// Slices with requests in flight; the first is being delivered.
     fetchers: VecDeque<SliceFetcher>,
+    /// Notified by each request that has its response.
+    responses: Arc<Notify>,
     /// Beginning of the slice that is being delivered, to which a run that collects can return.
     slice_start: Option<SliceStart>,
     /// Evidence of the returned records.
@@ -50,6 +55,8 @@ pub struct Run {
     observed: Observed,
     /// Reading of a list beyond the result window.
     dividing: Dividing,
+    /// Most records of a slice that has ended.
+    longest_slice: Option<u64>,
     /// The end of the last slice.
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
@@ -92,6 +99,7 @@ impl Run {
             partial,
             state,
             fetchers: VecDeque::new(),
+            responses: Arc::default(),
             slice_start: None,
             evidence: Evidence::default(),
             resumed_slice: None,
@@ -100,6 +108,7 @@ impl Run {
             began: None,
             latest: None,
             dividing: Dividing::of(start),
+            longest_slice: None,
             end: None,
             max_in_flight: usize::MAX,
             is_cut: false,
@@ -241,7 +250,14 @@ impl Run {
                 self.finish();
                 return Ok(None);
             };
-            let Some(response) = fetcher.next_response().await else {
+            let responses = self.responses.clone();
+            let response = tokio::select! {
+                biased;
+                response = fetcher.next_response() => response,
+                // That of a later page: there is room for another request.
+                () = responses.notified() => continue,
+            };
+            let Some(response) = response else {
                 if let Some(error) = fetcher.list.error() {
                     return Err(error.clone());
                 }
@@ -328,49 +344,11 @@ impl Run {
         }
     }
 
-    /// Sends requests until `concurrency` of them are in flight.
-    fn send_requests(&mut self) {
-        self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
-        let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
-        let concurrency = self.max_in_flight(in_flight);
-        let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
-        for fetcher in &mut self.fetchers {
-            while in_flight < concurrency
-                && wanted.is_none_or(|wanted| (in_flight as u64) < wanted)
-                && fetcher.send_next(&self.query, &self.report)
-            {
-                in_flight += 1;
-            }
-        }
-        // With a limit, the slices after this one may not be needed at all.
-        let ahead = if wanted.is_some() { 1 } else { concurrency };
-        while in_flight < ahead
-            && self.next_slice < self.query.slices().count()
-            && (wanted.is_none() || self.fetchers.is_empty())
-            && self.may_open(self.next_slice)
-        {
-            let mut fetcher = self.open(self.next_slice);
-            fetcher.send_next(&self.query, &self.report);
-            self.fetchers.push_back(fetcher);
-            self.next_slice += 1;
-            in_flight += 1;
-        }
-    }
-
-    /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
-    fn max_in_flight(&self, in_flight: usize) -> usize {
-        let client = self.query.client();
-        let most = client.concurrency().min(self.max_in_flight);
-        let Some(left) = client.requests_left() else { return most };
-        // Later slices may hold what is left: the list that is returned now does not wait for them.
-        let is_waited_for = self.fetchers.front().is_some_and(|front| front.in_flight() == 0);
-        let least = if is_waited_for { in_flight + 1 } else { 1 };
-        most.min(usize::try_from(left).unwrap_or(usize::MAX).max(least))
-    }
-
     /// Ends the slice that is being delivered.
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
+        let records = fetcher.list.returned();
+        self.longest_slice = Some(self.longest_slice.map_or(records, |longest| longest.max(records)));
         self.latest = None;
         self.slice_start = None;
         self.end = fetcher.list.end();

@@ -15,6 +15,7 @@ use open_list::{OpenList, add_counts};
 use page::SetPage;
 
 use super::query_start::QueryStart;
+use super::slice_fetcher::HELD;
 use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
@@ -167,8 +168,9 @@ impl<L: ListRun> Set<L> {
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, Box::new(run)));
         }
-        // The last lists share the requests in flight.
-        let share = concurrency / (self.asked.len() + self.waiting.len()).max(1);
+        // The last lists share the requests in flight, and what may be held for them.
+        let lists = self.asked.len() + self.waiting.len();
+        let share = if lists < concurrency { (HELD * concurrency).div_ceil(lists.max(1)) } else { 1 };
         for (index, mut run) in self.waiting.drain(..) {
             run.set_max_in_flight(share);
             if let Some(list) = self.open.get_mut(&index) {

@@ -1,16 +1,17 @@
 //! Requests in flight for one slice, and their responses in the order sent.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
 
+use super::fetch_task::FetchTask;
 use super::selection::Selection;
-use crate::client::{Error, Expectation, log};
+use crate::client::{Error, Expectation};
 use crate::columns::Column;
 use crate::decode::Page;
 use crate::interface::{ApiErrorKind, Order, Shape};
 use crate::planted::Bug;
-use crate::process;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport};
@@ -18,41 +19,20 @@ use crate::query::snapshot::{
     Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
 
+/// Responses that may be held or awaited for each request in flight.
+pub(super) const HELD: usize = 3;
+
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
     pub list: ListReader,
     pub audit: ListAudit,
-    in_flight: VecDeque<(PageRequest, Task<Result<Page, Error>>)>,
+    /// Requests whose responses were not taken yet.
+    in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
     /// True if the caller wants no more records.
     is_stopped: bool,
-}
-
-/// A spawned task that is aborted when it is dropped.
-struct Task<T> {
-    handle: JoinHandle<T>,
-    process: u32,
-}
-
-impl<T> Task<T> {
-    fn new(handle: JoinHandle<T>) -> Self {
-        Self { handle, process: process::id() }
-    }
-
-    /// False in a forked child, where the task's threads do not exist and its locks may be held for ever.
-    fn is_ours(&self) -> bool {
-        self.process == process::id()
-    }
-}
-
-impl<T> Drop for Task<T> {
-    fn drop(&mut self) {
-        if self.is_ours() {
-            self.handle.abort();
-        }
-    }
 }
 
 impl SliceFetcher {
@@ -107,19 +87,25 @@ impl SliceFetcher {
         Err(error)
     }
 
+    /// Number of requests whose responses were not taken yet.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Sends the next request, if the list has one by now.
-    pub fn send_next(&mut self, query: &Query, report: &SharedReport) -> bool {
+    /// Number of requests without a response.
+    pub fn unanswered(&self) -> usize {
+        self.in_flight.iter().filter(|(_, task)| !task.has_response()).count()
+    }
+
+    /// Sends the next request, if the list has one by now. Its response is notified to `responses`.
+    pub fn send_next(&mut self, query: &Query, report: &SharedReport, responses: &Arc<Notify>) -> bool {
         let Some(request) = self.next_request() else { return false };
         let must_have_rows = must_have_rows(&self.list, &request);
         let query = query.clone();
         let slice = self.slice;
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
-        self.in_flight.push_back((request, Task::new(tokio::spawn(log::inherit(fetch)))));
+        self.in_flight.push_back((request, FetchTask::spawn(fetch, responses.clone())));
         true
     }
 
@@ -211,11 +197,13 @@ impl SliceFetcher {
         }
     }
 
-    /// Sends the parent process's requests again in a forked child.
-    pub fn requeue_after_fork(&mut self) {
-        if self.in_flight.iter().any(|(_, task)| !task.is_ours()) {
+    /// Sends the parent process's requests again in a forked child. True if there were any.
+    pub fn requeue_after_fork(&mut self) -> bool {
+        let is_forked = self.in_flight.iter().any(|(_, task)| !task.is_ours());
+        if is_forked {
             self.cancel_in_flight();
         }
+        is_forked
     }
 
     /// True if the next response has arrived.
