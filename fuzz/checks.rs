@@ -134,7 +134,7 @@ static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         deadline: None,
         max_retries: 0,
         rate_limit: RateLimit::Unlimited,
-        concurrency: 1,
+        concurrency: chainframe::client::Concurrency::Fixed(1),
         max_requests: None,
         strict: false,
         numbers: None,

@@ -45,7 +45,7 @@ const SIZE_DECAY: f64 = 0.9;
 /// Bytes of the responses that are in flight, by the size of earlier ones.
 const MAX_HELD: f64 = (32 << 20) as f64;
 
-/// What a rate limiter allows.
+/// Rate that a rate limiter allows.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowedRate {
     /// Requests per second; infinite without a limit.

@@ -89,7 +89,14 @@ impl QueryStart {
         report.finish();
         estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
         let requests = estimate.requests.expected;
-        let alone = if num_slices == 1 { requests_alone(requests, estimate.pages.expected) } else { 0 };
+        let alone = if num_slices == 1 {
+            requests_alone(requests, estimate.pages.expected)
+        } else if query.slices().height(0).is_some() {
+            // Those of a height with several pages: its other pages, and the look at its first one.
+            requests.saturating_sub(num_slices).min(num_slices.saturating_mul(2))
+        } else {
+            0
+        };
         estimate.estimated_seconds = seconds(query, resolved, requests, alone, sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
         Ok(estimate)

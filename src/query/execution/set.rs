@@ -28,6 +28,8 @@ use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, Report,
 /// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
 /// of long lists have ended.
 const OPEN: usize = 4;
+/// Lists that are open at a time, unless more requests are in flight: a cursor has the position of each.
+const MAX_OPEN: usize = 64;
 
 /// Times that a list is begun again: one that changed too much before its first records were returned, or a page of which
 /// was empty that had records.
@@ -161,7 +163,7 @@ impl<L: ListRun> Set<L> {
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
         let Some(members) = self.query.members() else { return };
-        while self.asked.len() + self.waiting.len() < concurrency * OPEN
+        while self.asked.len() + self.waiting.len() < (concurrency * OPEN).min(MAX_OPEN).max(concurrency)
             && let Some(index) = self.unopened.pop_front()
         {
             let run = L::begin(&QueryStart::of_member(&members.queries[index], self.starts.get(&index).cloned()));

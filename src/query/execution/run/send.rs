@@ -7,7 +7,9 @@ impl Run {
     /// Sends requests until `concurrency` of them are without a response. Others may have one that waits for those before
     /// it, so that a slow response does not hold up the pages after it.
     pub(super) fn send_requests(&mut self) {
-        if self.fetchers.iter_mut().fold(false, |is_forked, fetcher| fetcher.requeue_after_fork() || is_forked) {
+        let forked =
+            self.fetchers.iter_mut().map(SliceFetcher::requeue_after_fork).filter(|is_forked| *is_forked).count();
+        if forked > 0 {
             // A thread of the parent may have held its lock.
             std::mem::forget(std::mem::take(&mut self.responses));
         }
