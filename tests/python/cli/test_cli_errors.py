@@ -49,7 +49,7 @@ WRONG = [
         ["transactions", "--start-height", "9", "--end-height", "8"],
         "--start-height (9) must be <= --end-height (8)",
     ),
-    (["blocks", "--concurrency", str(2**64)], "--concurrency must be \"auto\" or an integer"),
+    (["blocks", "--concurrency", str(2**64)], '--concurrency must be "auto" or an integer'),
     (["blocks", "--max-retries", "-1"], "--max-retries (-1) must be between 0 and"),
     (["blocks", "--timeout", "nan"], "--timeout (NaN) must be a number of seconds"),
     (["blocks", "--proxy", ""], "--proxy must be the URL of a proxy"),

@@ -126,17 +126,17 @@ def elapsed(weather: Weather, concurrency: Literal["auto"] | int) -> tuple[float
     responses = 0
 
     def delay() -> None:
-        service.faults = [{"kind": "delay", "seconds": weather.latency + weather.growth * responses}]
+        limited.faults = [{"kind": "delay", "seconds": weather.latency + weather.growth * responses}]
 
     def on_attempt(_: cf.Attempt) -> None:
         nonlocal responses
         responses += 1
         delay()
 
-    with LocalService(transactions=4_000, seed=7, simulated=True, rate_limit=weather.limit) as service:
+    with LocalService(transactions=4_000, seed=7, simulated=True, rate_limit=weather.limit) as limited:
         delay()
         settings: Any = {"on_attempt": on_attempt} if weather.growth else {}
-        with service.client(deadline=None, max_retries=50, concurrency=concurrency, **settings) as client:
+        with limited.client(deadline=None, max_retries=50, concurrency=concurrency, **settings) as client:
             report = client.blocks(page_size=20).collect().report
             assert report.complete
             return report.elapsed, client.usage.throttled
