@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
@@ -120,6 +120,10 @@ class Double:
 
     def path(self, key: str) -> ObjectPath:
         return ObjectPath(f"{self.kind}://bucket", key, self)
+
+    def fork(self) -> Double:
+        """Another store with the same objects."""
+        return replace(self, objects=dict(self.objects), puts=[], late=[])
 
     def begin(self, step: int = 0, fault: str = "") -> None:
         self.sent, self.step, self.fault = 0, step, fault

@@ -53,6 +53,13 @@ class Schedules:
             return "raised"
         return "ended"
 
+    def begun(self, kind: str, modes: Sequence[str]) -> Double:
+        """A store, with the export in it if a run is to overwrite it."""
+        double = Double(kind)
+        if "overwrite" in modes:
+            self.export(double)
+        return double
+
     def requests(self, double: Double, mode: str = "resume") -> int:
         """Number of requests of a run without faults."""
         double.begin()
@@ -99,16 +106,11 @@ def schedules(service: LocalService, client: cf.Client) -> Schedules:
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("mode", MODES)
 def test_fault_at_any_request_leaves_each_row_once(schedules: Schedules, kind: str, mode: str) -> None:
-    def prepared() -> Double:
-        double = Double(kind)
-        if mode == "overwrite":
-            schedules.export(double)
-        return double
-
-    steps = schedules.requests(prepared(), mode)
+    begun = schedules.begun(kind, [mode])
+    steps = schedules.requests(begun.fork(), mode)
     for fault in FAULTS:
         for step in range(1, steps + 1):
-            double = prepared()
+            double = begun.fork()
             double.begin(step, fault)
             try:
                 outcome = schedules.attempt(lambda double=double: schedules.export(double, mode))  # type: ignore[misc]
@@ -125,18 +127,13 @@ def test_fault_at_any_request_leaves_each_row_once(schedules: Schedules, kind: s
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("modes", [("resume", "resume"), ("overwrite", "resume"), ("overwrite", "overwrite")])
 def test_two_runs_on_one_prefix_leave_each_row_once(schedules: Schedules, kind: str, modes: tuple[str, str]) -> None:
-    def prepared() -> Double:
-        double = Double(kind)
-        if "overwrite" in modes:
-            schedules.export(double)
-        return double
-
-    first, second = (schedules.requests(prepared(), mode) for mode in modes)
+    begun = schedules.begun(kind, modes)
+    first, second = (schedules.requests(begun.fork(), mode) for mode in modes)
     # Each store has a third of the schedules.
     pairs = [(one, other) for one in range(first + 1) for other in range(second + 1)]
     for one, other in [pair for pair in pairs if sum(pair) % len(STORES) == STORES.index(kind)]:
         try:
-            schedules.in_turns(prepared(), Turns(one, other, is_killed=one % 2 == 1), modes)
+            schedules.in_turns(begun.fork(), Turns(one, other, is_killed=one % 2 == 1), modes)
         except BaseException as error:
             error.add_note(f"{kind}, {modes}: {one} of {first} requests, then {other} of {second}")
             raise
@@ -197,10 +194,10 @@ class Series(Schedules):
 
     def __init__(self, client: cf.Client, service: LocalService) -> None:
         super().__init__(client)
-        self.query, self.begun = client.cross_chain_transactions(page_size=50), Double()
+        self.query, self.begun_series = client.cross_chain_transactions(page_size=50), Double()
         # The second export has no news, so the next one replaces it.
         for _ in range(2):
-            self.export(self.begun)
+            self.export(self.begun_series)
         self.service = service
         self.grow()
 
@@ -228,28 +225,27 @@ class Series(Schedules):
         found: Any = chainframe.exports.read(double.path("s")).to_table()["zone_tx_hash"].to_pylist()
         return sorted(map(str, found))
 
-    def fresh(self) -> Double:
-        return Double(objects=dict(self.begun.objects))
-
     def check(self, double: Double) -> None:
         assert self.rows(double) == self.expected
 
 
 def test_two_runs_of_a_series_leave_each_row_once(chain: LocalService) -> None:
     schedules = Series(chain.client(), chain)
-    steps = schedules.requests(schedules.fresh())
+    steps = schedules.requests(schedules.begun_series.fork())
     for step in range(1, steps + 1):
         for fault in ("killed after", "lost"):
-            double = schedules.fresh()
+            double = schedules.begun_series.fork()
             double.begin(step, fault)
             schedules.attempt(partial(schedules.export, double))
             schedules.end(double)
     for one in range(0, steps + 1, 2):
         for other in range(one % 3, steps + 1, 3):
-            schedules.in_turns(schedules.fresh(), Turns(one, other, is_killed=one % 4 == 0), ["resume", "resume"])
+            schedules.in_turns(
+                schedules.begun_series.fork(), Turns(one, other, is_killed=one % 4 == 0), ["resume", "resume"]
+            )
     # The other run adds two exports, of which the second continues the one that this run has decided to replace.
     for one in range(1, steps + 1):
-        double = schedules.fresh()
+        double = schedules.begun_series.fork()
         double.begin()
         double.turns = Turns(one, -1, is_killed=False)
         runs = [partial(schedules.export, double), partial(schedules.export_twice, double)]
