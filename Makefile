@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
+.PHONY: help targets lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -82,6 +82,10 @@ bare: build
 # Tests the wheel with the lowest versions of the optional libraries, in an environment of its own.
 lowest: build
 	$(BIN)/python scripts/test_lowest.py dist
+
+# Checks the code for Windows and macOS, as far as their standard libraries tell; their wheels are built by a workflow.
+targets:
+	$(PYTHON) scripts/check_targets.py
 
 # Builds the wheel in two directories and compares the bytes.
 reproducible: .venv/pip

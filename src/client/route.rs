@@ -36,7 +36,7 @@ impl Route {
 /// The proxy of the system's settings, on systems that have such.
 #[cfg(any(target_os = "macos", windows))]
 fn of_system(origin: &Url) -> Option<Proxy> {
-    let origin: Uri = origin.as_str().parse().ok()?;
+    let origin: http::Uri = origin.as_str().parse().ok()?;
     let found = hyper_util::client::proxy::matcher::Matcher::from_system().intercept(&origin)?;
     Proxy::parse("proxy", &found.uri().to_string()).ok()
 }
