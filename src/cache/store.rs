@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavio
 use sha2::{Digest as _, Sha256};
 
 use super::{Anchor, Cache, Entry, Facts, Key, hash, hex};
-use crate::columns::{Columns, from_ipc, to_ipc};
+use crate::columns::{Columns, from_json, to_json};
 use crate::interface::RecordType;
 
 /// Name of the database. Another version of the format has another name, and is ignored.
@@ -115,7 +115,7 @@ impl Cache {
         let read = || -> Option<Entry> {
             (checksum(&facts, &rows) == sum).then_some(())?;
             let facts: Facts = serde_json::from_str(&facts).ok()?;
-            Some(Entry { facts, rows: from_ipc(record, &rows).ok()?.into() })
+            Some(Entry { facts, rows: from_json(record, &rows).ok()?.into() })
         };
         let entry = read();
         if entry.is_none() {
@@ -126,7 +126,7 @@ impl Cache {
 
     /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds.
     pub fn put(&self, key: &Key, record: &'static RecordType, entry: &Entry, now: i64) -> Result<(), Failure> {
-        let rows = to_ipc(record, &entry.rows).map_err(|error| error.to_string())?;
+        let rows = to_json(record, &entry.rows).map_err(|error| error.to_string())?;
         let facts = serde_json::to_string(&entry.facts).map_err(|error| error.to_string())?;
         let records: usize = entry.rows.iter().map(Columns::rows).sum();
         let sum = checksum(&facts, &rows);
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn entries_that_were_used_longest_ago_are_removed_beyond_the_bound() {
         let directory = Directory::new("size");
-        let size = to_ipc(block(), &entry(1, 0).rows).unwrap().len() as i64;
+        let size = to_json(block(), &entry(1, 0).rows).unwrap().len() as i64;
         let cache = Cache::new(directory.0.clone(), 12, 60.0, 2 * size).unwrap();
         for query in 1..3 {
             cache.put(&key("a", query), block(), &entry(1, query), query).unwrap();

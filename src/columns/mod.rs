@@ -2,7 +2,7 @@
 
 mod build;
 mod export;
-mod ipc;
+mod json;
 mod projection;
 mod value;
 mod views;
@@ -11,12 +11,11 @@ use std::sync::Arc;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, NullArray, StringArray, StringViewArray};
-use arrow_array::{TimestampMillisecondArray, UInt32Array, cast::AsArray};
-use arrow_select::take::take;
+use arrow_array::{TimestampMillisecondArray, cast::AsArray};
 
 pub use build::ColumnsBuilder;
 pub use export::{DecimalPolicy, NumericOverflow, batch, schema, schema_in};
-pub use ipc::{from_ipc, to_ipc};
+pub use json::{from_json, to_json};
 pub use projection::Projection;
 pub use value::Value;
 
@@ -56,21 +55,16 @@ impl Column {
         }
     }
 
-    /// Wraps the result of an Arrow kernel, which has the type of its input.
-    fn rewrap(&self, array: &ArrayRef) -> Self {
-        match self {
-            Self::Integer(_) => Self::Integer(array.as_primitive().clone()),
-            Self::Time(_) => Self::Time(array.as_primitive().clone()),
-            Self::Boolean(_) => Self::Boolean(array.as_boolean().clone()),
-            Self::Utf8(_) => Self::Utf8(array.as_string().clone()),
-            Self::Utf8View(_) => Self::Utf8View(array.as_string_view().clone()),
-            Self::Utf8List(_) => Self::Utf8List(array.as_list().clone()),
-            Self::Skipped(_) => Self::Skipped(NullArray::new(array.len())),
-        }
-    }
-
     fn slice(&self, offset: usize, length: usize) -> Self {
-        self.rewrap(&self.array().slice(offset, length))
+        match self {
+            Self::Integer(array) => Self::Integer(array.slice(offset, length)),
+            Self::Time(array) => Self::Time(array.slice(offset, length)),
+            Self::Boolean(array) => Self::Boolean(array.slice(offset, length)),
+            Self::Utf8(array) => Self::Utf8(array.slice(offset, length)),
+            Self::Utf8View(array) => Self::Utf8View(array.slice(offset, length)),
+            Self::Utf8List(array) => Self::Utf8List(array.slice(offset, length)),
+            Self::Skipped(_) => Self::Skipped(NullArray::new(length)),
+        }
     }
 
     /// Number of bytes of all strings.
@@ -216,15 +210,13 @@ impl Columns {
         Self { record: self.record, columns: columns.collect(), rows: self.rows }
     }
 
-    /// These rows, in this order.
+    /// Copies of these rows, in this order.
     pub fn take(&self, rows: &[u32]) -> Self {
-        let indices = UInt32Array::from(rows.to_vec());
-        let columns = self
-            .columns
-            .iter()
-            .map(|column| column.rewrap(&take(column.array(), &indices, None).expect("the rows exist")))
-            .collect();
-        Self { record: self.record, columns, rows: rows.len() }
+        let mut taken = ColumnsBuilder::with_capacity_from(self, rows.len(), StringLayout::Utf8);
+        for run in rows.chunk_by(|row, next| row + 1 == *next) {
+            taken.append(&self.slice(run[0] as usize, run.len()));
+        }
+        taken.finish()
     }
 
     pub fn empty(record: &'static RecordType) -> Self {
