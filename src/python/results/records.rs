@@ -14,6 +14,7 @@ use super::report::Report;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, QUERIED};
 use crate::python::base::arguments;
+use crate::python::base::asyncio::{AsyncStep, Coroutine};
 use crate::python::base::convert;
 use crate::python::base::errors;
 use crate::query;
@@ -190,6 +191,11 @@ impl Records {
 
     fn __len__(&self) -> usize {
         self.inner.len()
+    }
+
+    /// For `await query.collect()`, which has its records already.
+    fn __await__(slf: Py<Self>) -> Coroutine {
+        Coroutine::new("Records.__await__", move |py| Ok(AsyncStep::Done(slf.clone_ref(py).into_any())))
     }
 
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

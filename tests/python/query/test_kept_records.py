@@ -200,7 +200,7 @@ def test_async_conversions_are_the_blocking_ones(server: StrictServer) -> None:
 
     async def main(client: cf.Client) -> None:
         query = client.blocks(page_size=PAGE_SIZE)
-        assert await query == query.collect() == await query.collect_async()
+        assert await query == query.collect() == await query.collect_async() == await query.collect()
         for name in ("to_dicts", "to_arrow"):
             options: dict[str, Any] = {"columns": ["height"]}
             assert await getattr(query, f"{name}_async")(**options) == getattr(query, name)(**options)
