@@ -23,11 +23,10 @@ const REPETITIONS_BEFORE_CONTROL: u32 = 1;
 /// Repetitions at a service that has throttled by empty responses.
 const REPETITIONS_IF_THROTTLING: u32 = 4;
 /// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
-/// hear of further ones, unless they are disproved.
+/// hear of further ones, unless they are disproved, and they are repeated sooner.
 const ROUTINE: u32 = 4;
-/// Number of routine empty responses of which the last is compared with a control request all the same. If it is disproved,
-/// results with the others say so.
-const SAMPLED: u32 = 16;
+/// Wait before the repetition of a routine one. If it falls within a throttle as well, so do the responses of its time.
+const ROUTINE_WAIT: Duration = Duration::from_millis(100);
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +56,6 @@ struct EmptyState {
     /// True once an empty response was disproved.
     is_throttling: bool,
     confirmed: u32,
-    /// Empty responses since they are routine.
-    routine: u32,
 }
 
 /// Next step after an empty response.
@@ -103,16 +100,6 @@ impl EmptyResponses {
     /// Decides about an empty response to a request that was repeated `repetitions` times, the last time at `sent`.
     pub(super) fn decide(&self, repetitions: u32, sent: Instant) -> Verdict {
         let mut state = self.0.lock();
-        if repetitions == 0 && !state.is_throttling && state.confirmed >= ROUTINE {
-            state.routine += 1;
-            let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
-            return match &state.control {
-                Some(control) if state.routine.is_multiple_of(SAMPLED) && !is_confirmed => {
-                    Verdict::Check(control.clone())
-                }
-                Some(_) | None => Verdict::Believe(BelievedEmpty::Confirmed),
-            };
-        }
         let has_control = state.control.is_some();
         let wanted = match (state.is_throttling, has_control) {
             (true, _) => REPETITIONS_IF_THROTTLING,
@@ -120,9 +107,10 @@ impl EmptyResponses {
             (false, false) => REPETITIONS,
         };
         if repetitions < wanted {
-            let is_routine = state.confirmed >= ROUTINE;
-            let longer = u32::from(has_control && !state.is_throttling && !is_routine);
-            return Verdict::RepeatAfter(FIRST_WAIT * (1 << (repetitions + longer)));
+            let is_routine = state.confirmed >= ROUTINE && !state.is_throttling;
+            let longer = u32::from(has_control && !state.is_throttling);
+            let first = if is_routine { ROUTINE_WAIT } else { FIRST_WAIT * (1 << longer) };
+            return Verdict::RepeatAfter(first * (1 << repetitions));
         }
         let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
         match &state.control {
@@ -179,10 +167,7 @@ mod tests {
             responses.decide(REPETITIONS_BEFORE_CONTROL, now);
         }
         assert!(responses.is_routine());
-        let later = now + Duration::from_secs(1);
-        let checked = |_: &u32| matches!(responses.decide(0, later), Verdict::Check(_));
-        assert_eq!((0..4 * SAMPLED).filter(checked).count(), 4);
-        assert!((0..4 * SAMPLED).all(|_| matches!(responses.decide(0, now), Verdict::Believe(_))));
+        assert_eq!(repetitions(&responses, now).0, REPETITIONS_BEFORE_CONTROL);
         responses.on_throttle();
         assert!(!responses.is_routine() && responses.is_throttling());
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);

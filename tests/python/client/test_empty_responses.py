@@ -66,8 +66,7 @@ def test_result_under_a_throttle_by_empty_responses_is_right_or_incomplete(
         with service.client(rate_limit=None) as client:
             wanted = list(call(client).collect())
         service.faults = THROTTLED[faults]
-        # Which responses are empty depends on how many requests are in flight.
-        with service.client(rate_limit=rate_limit, concurrency=4, max_retries=20, deadline=None) as client:
+        with service.client(rate_limit=rate_limit, max_retries=20, deadline=None) as client:
             records = call(client).collect()
         assert list(records) == wanted or not records.report.complete, (name, len(records), len(wanted))
     service.faults = []
