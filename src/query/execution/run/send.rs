@@ -2,6 +2,10 @@
 
 use super::Run;
 use crate::query::execution::slice_fetcher::{HELD, SliceFetcher};
+use crate::query::snapshot::FirstPage;
+
+/// Requests ahead of a caller that may need no other page, until it has taken as many pages.
+const MIN_AHEAD: u64 = 4;
 
 impl Run {
     /// Sends requests until `concurrency` of them are without a response. Others may have one that waits for those before
@@ -63,14 +67,23 @@ impl Run {
     fn max_held(&self, concurrency: usize) -> usize {
         let is_bounded = self.query.client().requests_left().is_some();
         let held = if concurrency == 1 || is_bounded { concurrency } else { concurrency * HELD };
-        held.min(self.max_in_flight)
+        held.min(self.max_ahead())
     }
 
     /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
     fn max_in_flight(&self) -> usize {
         let client = self.query.client();
-        let most = client.concurrency().min(self.max_in_flight);
+        let most = client.concurrency().min(self.max_ahead());
         let Some(left) = client.requests_left() else { return most };
         most.min(usize::try_from(left).unwrap_or(usize::MAX).max(1))
+    }
+
+    /// Responses that are of use if the caller takes as many pages as it has taken.
+    fn max_ahead(&self) -> usize {
+        let wanted = match self.first_page {
+            FirstPage::AtOnce => (self.delivered / self.query.page_size().max(1)).max(MIN_AHEAD),
+            FirstPage::Located => u64::MAX,
+        };
+        usize::try_from(wanted).unwrap_or(usize::MAX).min(self.max_in_flight)
     }
 }
