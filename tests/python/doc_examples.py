@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import redirect_stdout
+from decimal import DefaultContext, localcontext
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,9 @@ def executed(page: Path) -> str:
         output = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
         return f"```python\n{match[1]}```\n\n```text\n{output}\n```\n"
 
-    text = EXAMPLE.sub(run, page.read_text(encoding="utf-8"))
+    # A page may set the precision of decimals, which the next one does not have.
+    with localcontext(DefaultContext):
+        text = EXAMPLE.sub(run, page.read_text(encoding="utf-8"))
     if os.environ.get("CHAINFRAME_UPDATE_DOCS"):
         page.write_text(text, encoding="utf-8")
     return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,8 @@ else:
     ArrowExtensionArray = pd.arrays.ArrowExtensionArray
 
 _UNSET: Any = pd.api.extensions.no_default
+EXACT = Context(prec=100)
+"""The context of the program may round to 28 digits; a sum has up to 76."""
 
 
 class _Amount(Decimal):
@@ -190,7 +192,9 @@ class ExactArray(ArrowExtensionArray):
         return ArrowExtensionArray(self._pa_array).astype(dtype, copy=copy)
 
     def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:
-        return lambda value: format(value.normalize() if value else Decimal(0), "f") if value is not pd.NA else "<NA>"
+        return lambda value: (
+            format(EXACT.normalize(value) if value else Decimal(0), "f") if value is not pd.NA else "<NA>"
+        )
 
     def _values_for_json(self) -> Any:
         found = np.array(self._texts(), object)

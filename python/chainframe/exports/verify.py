@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from decimal import Decimal
+from decimal import Context, Decimal
 from heapq import nlargest
 from itertools import pairwise
 from math import inf
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+EXACT = Context(prec=1_000)
+"""The context of the program may round to 28 digits, and so take different amounts for equal ones."""
 MAX_GAP = 50
 """Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
@@ -169,7 +171,7 @@ class Verifier:
         if self._manifest.numbers == "string":
             for row in rows:
                 for name in row.keys() & self._numbers:
-                    row[name] = row[name] and Decimal(row[name]).normalize()
+                    row[name] = row[name] and EXACT.normalize(Decimal(row[name]))
         return rows
 
     def fetch_list(self, **bounds: int) -> list[Row]:
@@ -289,7 +291,7 @@ class Verifier:
                 for row in logs.decode(_native.Event.named(name)).to_dicts()
                 if str(row["address"]).lower() == contract.lower()
             ]
-            expected = [amount.scaleb(scale) for amount in transfers[tx_id]]
+            expected = [amount.scaleb(scale, EXACT) for amount in transfers[tx_id]]
             compared += len(expected)
             if sorted(moved) != sorted(expected):
                 kind = "changed"

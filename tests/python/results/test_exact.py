@@ -115,6 +115,18 @@ def test_sum_beyond_38_digits_is_exact_and_stays_in_pandas() -> None:
     assert pa.array(running.head(1)).to_pylist() == [large]
 
 
+def test_printed_amounts_have_all_their_digits() -> None:
+    texts = [
+        "60023889637.294010109008943098",
+        "0.000000000000000001",
+        "99999999999999999999.999999999999999999",
+        "0",
+        "1.5",
+    ]
+    shown = str(series([Decimal(text) for text in texts])).splitlines()
+    assert [line.split()[1] for line in shown[:-1]] == texts
+
+
 def test_product_beyond_76_digits_raises_with_the_remedy() -> None:
     column = series([Decimal("99999999999999999999.999999999999999999")])
     assert (column * column).iloc[0] == Fraction(column.iloc[0]) ** 2
