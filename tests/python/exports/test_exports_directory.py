@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-import chainframe.exports
 from chainframe.cli import main
 from chainframe.exports import directory as export_directory
 from chainframe.exports import locks, writer

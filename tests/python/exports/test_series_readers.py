@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-import chainframe.exports
 from chainframe.testing import LocalService
 from exports.test_exports_series import read
 from exports.test_exports_settled import advance, reorganize
