@@ -93,7 +93,8 @@ class Verifier:
         self._arguments: Row = manifest.query["arguments"]
         self._columns = list(manifest.schema)
         record = record_of(self._call)
-        self.height, self.tx_id = record["roles"]["height"], record["roles"]["transaction"]
+        self.height: str = record["roles"]["height"]
+        self.tx_id: str = record["roles"]["transaction"]
         self._params = {param["name"]: param for param in ENDPOINTS[self._call]["params"]}
         # True if a range of heights is a filter of the API.
         self._is_range = "start_height" in self._params and self._params["start_height"]["wire"] is not None
