@@ -271,8 +271,8 @@ impl Query {
         self.projection
     }
 
-    /// The same query, of which only these columns are decoded, those that its arguments bound, and that by which it may be
-    /// divided.
+    /// A query that decodes fewer columns: the named ones, those that an argument bounds, and the column that divides the
+    /// list.
     #[must_use]
     pub fn with_columns(&self, names: &[String]) -> Self {
         let given = self.args.iter().filter_map(|(name, _)| self.endpoint.param(name));

@@ -56,7 +56,7 @@ def lists_of(client: cf.Client) -> dict[str, cf.Query[Any]]:
     addresses = [address for address, _ in senders.most_common(3)]
     newest = transactions[0].height or 0
     tokens = [token.token_contract_address or "" for token in client.tokens(max_items=3).collect()]
-    # Of one page each.
+    # Each of these heights has one page.
     heights: Any = {"start_height": newest - 489, "end_height": newest - 354}
     return {
         "blocks": client.blocks(page_size=50),

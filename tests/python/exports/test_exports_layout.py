@@ -173,7 +173,7 @@ def test_polars_reads_the_files_of_a_partition_only(lake: Any) -> None:
     frame = pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
     narrowed = frame.filter(pl.col(name) == (date.fromisoformat(value) if name == "day" else int(value)))
     if POLARS >= 2:  # earlier versions select the files when they read them
-        # Of several files, it names the first and the number of the others.
+        # For several files, polars names the first file and the number of other files.
         assert re.search(r"SCAN \[[^,]*\[?[^,]*, \.\.\. \d+ other", frame.explain())
         assert re.search(rf"SCAN \[[^,]*/{name}={value}/part-000000\.parquet\]", narrowed.explain())
     assert narrowed.collect().height == pq.read_table(folder / f"{name}={value}", partitioning=None).num_rows

@@ -209,6 +209,23 @@ def test_a_pending_transaction_that_is_settled_is_no_difference(
         assert export.verify(other, sample=1_000).differences == ()
 
 
+@pytest.mark.parametrize("numbers", ["string", "decimal"])
+def test_amounts_that_differ_beyond_28_digits_differ(
+    wrong: LocalService, rows: Rows, tmp_path: Path, numbers: Any
+) -> None:
+    place = 300
+    texts = ["1234567890123456789.123456789012345601", "1234567890123456789.123456789012345602"]
+    lists = [[*rows[:place], {**rows[place], "amount": text}, *rows[place + 1 :]] for text in texts]
+    wrong.load("transactions", lists[0])
+    with wrong.client() as client:
+        export = client.transactions().to_parquet(tmp_path, numbers=numbers)
+        for served, kinds in zip(lists, [set(), {"missing", "unexpected"}], strict=True):
+            wrong.load("transactions", served)
+            # Lookups by hash have the amounts of before.
+            found = [each for each in export.verify(client, sample=1_000, seed=1).differences if each.way == "heights"]
+            assert {difference.kind for difference in found} == kinds
+
+
 def test_damaged_and_missing_files_are_named_and_nothing_is_sent(client: cf.Client, tmp_path: Path) -> None:
     export = client.blocks(max_items=90).to_parquet(tmp_path, max_rows_per_file=30)
     first, second, _ = export.parts
