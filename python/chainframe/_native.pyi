@@ -3170,10 +3170,10 @@ class TokenTransfer(Record):
 
     __match_args__ = (
         "transaction_time",
-        "from_address",
-        "to_address",
         "amount",
         "transaction_symbol",
+        "from_address",
+        "to_address",
         "token_contract_address",
         "token_id",
         "protocol_type",
@@ -3189,10 +3189,10 @@ class TokenTransfer(Record):
         cls,
         *,
         transaction_time: datetime | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
         amount: Decimal | None = None,
         transaction_symbol: str | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
         token_contract_address: str | None = None,
         token_id: str | None = None,
         protocol_type: str | None = None,
@@ -3209,20 +3209,20 @@ class TokenTransfer(Record):
         """Time of the transaction."""
 
     @property
-    def from_address(self) -> str | None:
-        """Sending address; several are separated by commas."""
-
-    @property
-    def to_address(self) -> str | None:
-        """Receiving address; several are separated by commas."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
     def transaction_symbol(self) -> str | None:
         """Symbol of the coin or token moved."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
 
     @property
     def token_contract_address(self) -> str | None:
@@ -3270,10 +3270,10 @@ class CrossChainTransaction(Record):
 
     __match_args__ = (
         "zone_block_time",
-        "source_address",
-        "target_address",
         "value",
         "token_name",
+        "source_address",
+        "target_address",
         "tx_type",
         "cross_type",
         "status",
@@ -3294,10 +3294,10 @@ class CrossChainTransaction(Record):
         cls,
         *,
         zone_block_time: datetime | None = None,
-        source_address: str | None = None,
-        target_address: str | None = None,
         value: Decimal | None = None,
         token_name: str | None = None,
+        source_address: str | None = None,
+        target_address: str | None = None,
         tx_type: str | None = None,
         cross_type: str | None = None,
         status: str | None = None,
@@ -3319,20 +3319,20 @@ class CrossChainTransaction(Record):
         """Block time on the zone chain."""
 
     @property
-    def source_address(self) -> str | None:
-        """Address the value came from."""
-
-    @property
-    def target_address(self) -> str | None:
-        """Address the value went to."""
-
-    @property
     def value(self) -> Decimal | None:
         """Amount, in whole tokens."""
 
     @property
     def token_name(self) -> str | None:
         """Name of the token."""
+
+    @property
+    def source_address(self) -> str | None:
+        """Address the value came from."""
+
+    @property
+    def target_address(self) -> str | None:
+        """Address the value went to."""
 
     @property
     def tx_type(self) -> str | None:
@@ -3440,10 +3440,10 @@ class AddressTransaction(Record):
 
     __match_args__ = (
         "transaction_time",
-        "from_address",
-        "to_address",
         "amount",
         "symbol",
+        "from_address",
+        "to_address",
         "tx_fee",
         "height",
         "state",
@@ -3462,10 +3462,10 @@ class AddressTransaction(Record):
         cls,
         *,
         transaction_time: datetime | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
         amount: Decimal | None = None,
         symbol: str | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
         tx_fee: Decimal | None = None,
         height: int | None = None,
         state: str | None = None,
@@ -3485,20 +3485,20 @@ class AddressTransaction(Record):
         """Time of the transaction."""
 
     @property
-    def from_address(self) -> str | None:
-        """Sending address; several are separated by commas."""
-
-    @property
-    def to_address(self) -> str | None:
-        """Receiving address; several are separated by commas."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
     def symbol(self) -> str | None:
         """Symbol of the coin moved."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
 
     @property
     def tx_fee(self) -> Decimal | None:
@@ -3558,10 +3558,10 @@ class LargeTransaction(Record):
 
     __match_args__ = (
         "transaction_time",
-        "input",
-        "output",
         "amount",
         "transaction_symbol",
+        "input",
+        "output",
         "tx_fee",
         "height",
         "state",
@@ -3576,10 +3576,10 @@ class LargeTransaction(Record):
         cls,
         *,
         transaction_time: datetime | None = None,
-        input: str | None = None,
-        output: str | None = None,
         amount: Decimal | None = None,
         transaction_symbol: str | None = None,
+        input: str | None = None,
+        output: str | None = None,
         tx_fee: Decimal | None = None,
         height: int | None = None,
         state: str | None = None,
@@ -3595,20 +3595,20 @@ class LargeTransaction(Record):
         """Time of the transaction."""
 
     @property
-    def input(self) -> str | None:
-        """Input address; several are separated by commas."""
-
-    @property
-    def output(self) -> str | None:
-        """Output address; several are separated by commas."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
     def transaction_symbol(self) -> str | None:
         """Symbol of the coin or token moved."""
+
+    @property
+    def input(self) -> str | None:
+        """Input address; several are separated by commas."""
+
+    @property
+    def output(self) -> str | None:
+        """Output address; several are separated by commas."""
 
     @property
     def tx_fee(self) -> Decimal | None:
@@ -3652,10 +3652,10 @@ class ChainTransaction(Record):
 
     __match_args__ = (
         "transaction_time",
-        "input",
-        "output",
         "amount",
         "transaction_symbol",
+        "input",
+        "output",
         "tx_fee",
         "height",
         "state",
@@ -3670,10 +3670,10 @@ class ChainTransaction(Record):
         cls,
         *,
         transaction_time: datetime | None = None,
-        input: str | None = None,
-        output: str | None = None,
         amount: Decimal | None = None,
         transaction_symbol: str | None = None,
+        input: str | None = None,
+        output: str | None = None,
         tx_fee: Decimal | None = None,
         height: int | None = None,
         state: str | None = None,
@@ -3689,20 +3689,20 @@ class ChainTransaction(Record):
         """Time of the transaction."""
 
     @property
-    def input(self) -> str | None:
-        """Input address as the API returns it; several are separated by commas."""
-
-    @property
-    def output(self) -> str | None:
-        """Output address as the API returns it; several are separated by commas."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
     def transaction_symbol(self) -> str | None:
         """Symbol of the coin or token moved."""
+
+    @property
+    def input(self) -> str | None:
+        """Input address as the API returns it; several are separated by commas."""
+
+    @property
+    def output(self) -> str | None:
+        """Output address as the API returns it; several are separated by commas."""
 
     @property
     def tx_fee(self) -> Decimal | None:
@@ -3746,10 +3746,10 @@ class Transaction(Record):
 
     __match_args__ = (
         "transaction_time",
-        "from_address",
-        "to_address",
         "amount",
         "symbol",
+        "from_address",
+        "to_address",
         "tx_fee",
         "height",
         "state",
@@ -3768,10 +3768,10 @@ class Transaction(Record):
         cls,
         *,
         transaction_time: datetime | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
         amount: Decimal | None = None,
         symbol: str | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
         tx_fee: Decimal | None = None,
         height: int | None = None,
         state: str | None = None,
@@ -3791,20 +3791,20 @@ class Transaction(Record):
         """Time of the transaction."""
 
     @property
-    def from_address(self) -> str | None:
-        """Sending address; several are separated by commas."""
-
-    @property
-    def to_address(self) -> str | None:
-        """Receiving address; several are separated by commas."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
     def symbol(self) -> str | None:
         """Symbol of the coin moved."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
 
     @property
     def tx_fee(self) -> Decimal | None:

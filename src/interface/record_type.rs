@@ -11,7 +11,7 @@ pub struct RecordType {
     /// Fields that identify a record among its neighbors and do not change, unlike state and price.
     pub identity: &'static [&'static str],
     pub roles: Roles,
-    /// In the order of columns everywhere: what happened, when and between whom, before heights and hashes.
+    /// In the order of columns everywhere: when, how much of what, and between whom, before heights and hashes.
     pub fields: &'static [Field],
     /// Names of the fields in the order in which the API sends their members.
     pub sent: &'static [&'static str],

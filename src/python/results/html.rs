@@ -16,8 +16,9 @@ use crate::query::{Bounds, Completeness, Estimate, Report};
 /// Rows of a table that are shown, from its head and from its end.
 pub const HEAD: usize = 6;
 pub const TAIL: usize = 4;
-/// Characters of a cell, of its tip and of a sentence that are shown.
+/// Characters of a cell, of an address or hash in a table, of a cell's tip and of a sentence that are shown.
 pub const CELL: usize = 24;
+const HEX: usize = 14;
 const TIP: usize = 200;
 const SENTENCE: usize = 300;
 /// Sentences of a report that are shown.
@@ -65,6 +66,11 @@ fn shorten(text: &str, most: usize) -> String {
 /// Text of a cell in one line of plain text, of at most about that many characters.
 pub fn excerpt(text: &str, most: usize) -> String {
     shorten(&harmless(text), most)
+}
+
+/// Text of a cell of a table. Addresses are shorter than other texts, so that what they sent is in sight next to them.
+pub fn in_table(text: &str) -> String {
+    excerpt(text, if text.starts_with("0x") { HEX } else { CELL })
 }
 
 /// Text of a value for display, where there is a value.
@@ -138,7 +144,7 @@ pub fn table(head: &[ColumnHead], rows: &[Row]) -> String {
                 Some(None) => write!(html, "<td{class}><span class=\"dim\">null</span></td>"),
                 Some(Some(cell)) => {
                     let tip = escape(&shorten(cell, TIP));
-                    let text = escape(&shorten(cell, CELL));
+                    let text = escape(&in_table(cell));
                     write!(html, "<td{class} title=\"{tip}\">{text}</td>")
                 }
             };

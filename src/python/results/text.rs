@@ -2,12 +2,10 @@
 
 use std::iter::once;
 
-use super::html::{CELL, ColumnHead, Row, count, excerpt};
+use super::html::{ColumnHead, Row, count, in_table};
 
 /// Mark of rows that are left out.
 const LEFT_OUT: &str = "…";
-/// Characters of an address or hash that are shown.
-const HEX: usize = 14;
 /// Blanks between columns.
 const GAP: usize = 2;
 
@@ -37,7 +35,7 @@ pub fn table(head: &[ColumnHead], rows: &[Row], width: usize) -> String {
         let cells = rows.iter().map(|row| match row.as_ref().map(|cells| &cells[index]) {
             None => LEFT_OUT.to_owned(),
             Some(None) => "null".to_owned(),
-            Some(Some(text)) => excerpt(text, if text.starts_with("0x") { HEX } else { CELL }),
+            Some(Some(text)) => in_table(text),
         });
         let column = Column::new(head, cells);
         used += column.width + if index > 0 { GAP } else { 0 };

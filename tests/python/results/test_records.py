@@ -127,7 +127,7 @@ def test_repr_shows_time_parties_and_amount_and_no_missing_values() -> None:
     at, sender = datetime(2026, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC), "0x" + "0123456789" * 4
     made = cf.TokenTransfer(tx_id="0x1", transaction_time=at, from_address=sender, amount=Decimal("1.50"), height=7)
     assert repr(made) == (
-        "<TokenTransfer: transaction_time=2026-01-02 03:04:05.600, from_address=0x0123456789…123456789, amount=1.50, "
+        "<TokenTransfer: transaction_time=2026-01-02 03:04:05.600, amount=1.50, from_address=0x0123456789…123456789, "
         "height=7, tx_id=0x1>"
     )
     assert repr(cf.Block()) == "<Block: no values>"
