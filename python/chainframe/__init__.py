@@ -130,32 +130,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        # Modules that import others of the standard library; see TYPE_CHECKING.
-        if name == "Attempt":
-            from chainframe.attempts import Attempt  # noqa: PLC0415
-
-            return Attempt
-        if name == "Credentials":
-            from chainframe._credentials import Credentials  # noqa: PLC0415
-
-            return Credentials
-        return _raise_unknown(name)
-
-    def _raise_unknown(name: str) -> None:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        if not name.startswith("_"):
-            from chainframe._arguments import NAMES  # noqa: PLC0415 - see TYPE_CHECKING
-
-            cased = {known.lower().removesuffix("error"): known for known in __all__}
-            meant = NAMES.get(name) or cased.get(name.lower().replace("_", "").removesuffix("error"))
-            if not meant and hasattr(Client, name):
-                meant = f"Client().{name}"
-            if meant:
-                # With an object, Python would suggest what is spelt most like it.
-                raise AttributeError(f"{message}; use {meant}", name=name, obj=None)
-        raise AttributeError(message)
+    from chainframe._native import _package_attribute as __getattr__  # noqa: F401 - called by Python
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

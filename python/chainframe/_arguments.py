@@ -13,30 +13,35 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Words of other libraries and APIs. The first name that the function takes is the one that was meant.
+# Words of other libraries and APIs, whose case and underscores are not compared. The first name that the function takes
+# is the one that was meant.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("limit", "n", "count", "size", "top", "max_results", "nrows", "rows"), ("max_items",)),
-    **dict.fromkeys(("per_page", "pagesize", "chunksize"), ("page_size",)),
+    **dict.fromkeys(("per_page", "pagesize", "chunksize", "batch_size", "offset"), ("page_size",)),
     **dict.fromkeys(("since", "after", "from_time", "start", "start_date"), ("start_time", "start_height")),
     **dict.fromkeys(("until", "before", "to_time", "end", "end_date", "stop"), ("end_time", "end_height")),
     **dict.fromkeys(("sort", "sort_by", "order"), ("order_by",)),
     **dict.fromkeys(("from_block", "start_block", "min_height"), ("start_height",)),
     **dict.fromkeys(("to_block", "end_block", "max_height"), ("end_height",)),
     **dict.fromkeys(("block", "block_number", "number"), ("height",)),
-    **dict.fromkeys(("contract", "address", "token_address"), ("token_contract_address", "address")),
+    **dict.fromkeys(
+        ("contract", "address", "token_address", "contract_address"), ("token_contract_address", "address")
+    ),
     **dict.fromkeys(("wallet", "account"), ("address",)),
     **dict.fromkeys(("sender", "from_"), ("from_address", "input")),
     **dict.fromkeys(("recipient", "receiver"), ("to_address", "output")),
     **dict.fromkeys(("hash", "hashes", "txid", "txids", "tx_hash", "transaction_hash"), ("tx_ids", "tx_id")),
     **dict.fromkeys(("type", "kind"), ("protocol_type",)),
     **dict.fromkeys(("network",), ("chain",)),
-    **dict.fromkeys(("url", "host", "endpoint"), ("base_url",)),
-    **dict.fromkeys(("key", "token"), ("api_key", "token_contract_address")),
-    **dict.fromkeys(("secret", "api_secret"), ("secret_key",)),
+    **dict.fromkeys(("url", "host", "endpoint", "uri", "rpc", "rpc_url", "api_url", "provider"), ("base_url",)),
+    **dict.fromkeys(("key", "token", "access_key", "aws_access_key_id"), ("api_key", "token_contract_address")),
+    **dict.fromkeys(("secret", "api_secret", "aws_secret_access_key"), ("secret_key",)),
     **dict.fromkeys(("password",), ("passphrase",)),
     **dict.fromkeys(("retries", "retry"), ("max_retries",)),
     **dict.fromkeys(("verify", "cert"), ("ca_bundle",)),
     **dict.fromkeys(("proxies",), ("proxy",)),
+    **dict.fromkeys(("workers", "max_workers", "max_connections", "threads", "n_jobs"), ("concurrency",)),
+    **dict.fromkeys(("rps", "requests_per_second", "enable_rate_limit"), ("rate_limit",)),
 }
 # Public names of the modules, which importing this package does not load.
 _MODULES = {
@@ -72,13 +77,34 @@ NAMES = {name: f"chainframe.{module}.{name}" for module, names in _MODULES.items
     "ApiError": "ServiceError",
     "HTTPError": "ServiceError",
     "Timeout": "RequestTimeoutError",
+    "HTTPStatusError": "ServiceError",
+    "ClientError": "ServiceError",
+    "RequestException": "TransportError",
+    "RequestError": "TransportError",
+    "NetworkError": "TransportError",
 }
 """Names that other packages have, and those of this one."""
 
 
+def unknown_name(name: str) -> AttributeError:
+    """Return the error about a name that the package does not have."""
+    import chainframe  # noqa: PLC0415 - imports users of this module
+
+    if name in {*_MODULES, "integrations", "progress"}:
+        return AttributeError(f"module 'chainframe' has no attribute {name!r}; write import chainframe.{name}")
+    cased = {known.lower().removesuffix("error"): known for known in chainframe.__all__}
+    meant = NAMES.get(name) or cased.get(name.lower().replace("_", "").removesuffix("error"))
+    if not meant and hasattr(chainframe.Client, name):
+        meant = f"Client().{name}"
+    message = f"module 'chainframe' has no attribute {name!r}"
+    # With an object, Python would suggest what is spelt most like it.
+    return AttributeError(f"{message}; use {meant}", name=name, obj=None) if meant else AttributeError(message)
+
+
 def similar(name: str, known: Sequence[str]) -> str:
     """Return the end of a message about an unknown name: the known name that is most like it, or nothing."""
-    return "".join(f"; did you mean '{other}'?" for other in difflib.get_close_matches(name, known, 1))
+    matches = difflib.get_close_matches(name, known, 1, cutoff=0.65)
+    return "".join(f"; did you mean '{other}'?" for other in matches)
 
 
 def field_of_word(word: str, fields: Sequence[str]) -> str:
@@ -86,12 +112,15 @@ def field_of_word(word: str, fields: Sequence[str]) -> str:
     if word in {"time", "timestamp", "date", "datetime", "block_timestamp"}:
         meant = [field for field in fields if field.endswith(("_time", "_date"))]
     else:
-        meant = [field for field in SYNONYMS.get(word, ()) if field in fields]
+        meant = [field for field in _meant(word) if field in fields]
     return f"did you mean '{meant[0]}'?" if meant else ""
 
 
-def renamed(name: str, calls: Sequence[str]) -> str:
-    """Return advice on an unknown method: the call whose name is part of it, or of which it is the end."""
+def renamed(name: str, calls: Sequence[str], others: Sequence[str]) -> str:
+    """Return advice on an unknown method: the call whose name is part of it, or of which it is the end, or all calls.
+
+    Nothing, if another name is similar: Python suggests that.
+    """
     if name.startswith("_"):
         return ""
     bare = name.removesuffix("_async")
@@ -99,13 +128,15 @@ def renamed(name: str, calls: Sequence[str]) -> str:
         bare = bare.removeprefix(prefix)
     matches = [call for call in calls if bare in {call, call.removesuffix("s")}]
     matches = matches or [call for call in calls if call.endswith(f"_{bare}")]
-    return f"did you mean '{matches[0]}'?" if matches else ""
+    if matches:
+        return f"did you mean '{matches[0]}'?"
+    return "" if similar(name, [*calls, *others]) else f"its calls are {', '.join(calls)}"
 
 
 def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
     """Return the error about a keyword that a function does not take."""
     names = [name for name in inspect.signature(function).parameters if name != "self"]
-    meant = next((name for name in SYNONYMS.get(keyword, ()) if name in names), None)
+    meant = next((name for name in (*_known(keyword, names), *_meant(keyword)) if name in names), None)
     if meant is not None:
         advice = f"; did you mean '{meant}'?"
     else:
@@ -122,6 +153,21 @@ def missing(function: Callable[..., object], name: str, given: Sequence[str]) ->
         if keyword not in known:
             return unexpected(function, keyword)
     return TypeError(f"{function.__qualname__}() missing a required argument: '{name}'")
+
+
+def _plain(word: str) -> str:
+    """Return a word without case and underscores: from_block and fromBlock are one."""
+    return word.replace("_", "").lower()
+
+
+def _meant(word: str) -> tuple[str, ...]:
+    """Return the names that a word of another library stands for."""
+    return {_plain(synonym): names for synonym, names in SYNONYMS.items()}.get(_plain(word), ())
+
+
+def _known(word: str, names: Sequence[str]) -> list[str]:
+    """Return the names that differ from a word in case and underscores only."""
+    return [name for name in names if _plain(name) == _plain(word)]
 
 
 def _parameters() -> set[str]:

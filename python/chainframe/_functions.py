@@ -41,6 +41,7 @@ def define_constructors(*owners: type) -> None:
 
 def _function(name: str, method: Any) -> Any:  # noqa: ANN401 - of the class
     def call(self: object, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - of the method
+        __tracebackhide__ = True
         return method(self, *args, **kwargs)
 
     call.__code__ = call.__code__.replace(co_name=name, co_qualname=method.__qualname__)

@@ -75,7 +75,9 @@ __all__ = [
     "_forget_cassette",
     "_keep_origins",
     "_merge_cassette",
+    "_name_cassette",
     "_openapi",
+    "_package_attribute",
     "_proxy",
     "_restore_cache",
     "_restore_cassette",
@@ -99,6 +101,7 @@ __all__ = [
     "_set_telemetry",
     "_share_cassette",
     "_signature",
+    "_unname_cassette",
     "_with_cassette",
 ]
 
@@ -4020,6 +4023,22 @@ class Cassette:
         """
 
     def _compact(self) -> None: ...
+    def __enter__(self) -> Self:
+        """Use the cassette for every client that is created within the block without one of its own.
+
+        So do the processes that are started there, by the environment. Other threads create such clients too.
+
+        Returns
+        -------
+        Cassette
+
+        Examples
+        --------
+        >>> with Cassette("blocks.jsonl"), cf.Client() as client:
+        ...     blocks = client.blocks(max_items=3).collect()
+        """
+
+    def __exit__(self, *_raised: object) -> None: ...
     def __len__(self) -> int:
         """Number of interactions in the file: read when it was opened or recorded since, without those replaced."""
 
@@ -4135,6 +4154,8 @@ def _share_cassette(
     files: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     hint: str | None,
 ) -> Cassette: ...
+def _name_cassette(cassette: Cassette) -> list[tuple[str, str]]: ...
+def _unname_cassette(cassette: Cassette) -> None: ...
 def _forget_cassette(cassette: Cassette) -> None: ...
 def _block_network(blocked: bool) -> None: ...
 def _with_cassette(client: Client, cassette: Cassette | None) -> Client: ...
@@ -4172,6 +4193,7 @@ def _restore_estimate(
 def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...
 def _restore_usage(requests: int, retries: int, throttled: int, replayed: int, bytes: int, waited: float) -> Usage: ...
 def _set_telemetry(functions: tuple[Callable[[str], Any], Callable[[Attempt], object]] | None) -> None: ...
+def _package_attribute(name: str) -> object: ...
 def _set_result(future: Any) -> None: ...
 def _restore_page(
     number: int,

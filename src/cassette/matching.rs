@@ -13,6 +13,11 @@ pub struct MatchOn {
 }
 
 impl MatchOn {
+    /// Names of the parameters, after "-" where they are left out.
+    pub fn names(&self) -> Vec<String> {
+        self.compared.iter().cloned().chain(self.left_out.iter().map(|name| format!("-{name}"))).collect()
+    }
+
     pub fn is_compared(&self, name: &str) -> bool {
         (self.compared.is_empty() || self.compared.contains(name)) && !self.left_out.contains(name)
     }

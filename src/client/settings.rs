@@ -187,7 +187,10 @@ impl Settings {
 
 fn base_url(text: &str) -> Result<Url, Error> {
     let Ok(url) = Url::parse(text) else {
-        return Err(Error::config("base_url", "must be a URL such as https://www.example.com"));
+        return Err(Error::config(
+            "base_url",
+            format!("must be a URL such as https://www.example.com{}", got_address(text)),
+        ));
     };
     if !url.username().is_empty() || url.password().is_some() {
         let problem = Message::new("must not contain a user name or password; credentials are ").parameter("api_key");
@@ -203,10 +206,26 @@ fn base_url(text: &str) -> Result<Url, Error> {
             "http" => {
                 "must use https: plain http would reveal the key to the network and is accepted for loopback only"
             }
-            _ => "must use https, or http to loopback",
+            // Also localhost:8080, whose scheme is localhost.
+            _ => {
+                return Err(Error::config(
+                    "base_url",
+                    format!("must begin with https://, or http:// for loopback{}", got_address(text)),
+                ));
+            }
         }
     };
     Err(Error::config("base_url", problem))
+}
+
+/// The end of a message about what was given as a URL, if it looks like one or like a host: it may be a secret that was
+/// pasted into the wrong place, or have a password before an @.
+fn got_address(text: &str) -> String {
+    let is_of_host = |char: char| char.is_ascii_alphanumeric() || ".-:".contains(char);
+    let is_host =
+        text.len() <= 64 && text.chars().all(is_of_host) && (text.contains('.') || text.starts_with("localhost"));
+    let is_address = !text.contains('@') && (is_host || text.contains("://"));
+    if is_address { format!("; got {text:?}") } else { String::new() }
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -219,7 +238,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The reason to doubt a secret that was rejected: files of settings often leave quotes or blanks around values.
+/// The reason to doubt a secret that was rejected: files of settings often leave quotes or blanks around values, and
+/// examples have placeholders.
 fn doubt(secret: &Secret) -> Option<&'static str> {
     let text = secret.expose();
     let has_quotes = ['"', '\''].iter().any(|quote| text.starts_with(*quote) && text.ends_with(*quote));
@@ -227,6 +247,8 @@ fn doubt(secret: &Secret) -> Option<&'static str> {
         Some("has quotes around it")
     } else if text.trim() != text {
         Some("has white space around it")
+    } else if text.starts_with('<') && text.ends_with('>') {
+        Some("is a placeholder in angle brackets")
     } else {
         None
     }

@@ -40,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::cassette::Cassette>()?;
     module.add_class::<client::local_server::LocalService>()?;
     module.add_function(wrap_pyfunction!(base::asyncio::_set_result, module)?)?;
+    module.add_function(wrap_pyfunction!(base::arguments::_package_attribute, module)?)?;
     module.add_function(wrap_pyfunction!(base::telemetry::_set_telemetry, module)?)?;
     module.add_function(wrap_pyfunction!(base::declaration::_declaration, module)?)?;
     module.add_function(wrap_pyfunction!(results::record_classes::_restore_record, module)?)?;
@@ -64,6 +65,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(client::shared_cassette::_share_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::shared_cassette::_name_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::shared_cassette::_unname_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::shared_cassette::_forget_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
     module.add_function(wrap_pyfunction!(client::origin::_keep_origins, module)?)?;

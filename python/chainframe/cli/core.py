@@ -167,8 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     diagnose = commands.add_parser(
         "doctor",
         help=COMMANDS["doctor"],
-        description="Check settings, proxy, DNS, connection, TLS, clock and signature, and send one signed request. "
-        "Secrets are not shown. Exit codes: 0 ok, 2 settings, 3 authentication, 4 rate limit, 5 network or service.",
+        description="Check settings, proxy, DNS, connection, TLS, clock and signature, and send a signed request to "
+        "each chain. Secrets are not shown. Exit codes: 0 ok, 2 settings, 3 authentication, 4 rate limit, 5 network or "
+        "service.",
     )
     diagnose.set_defaults(run=_doctor)
     for name in doctor.SETTINGS:

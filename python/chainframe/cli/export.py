@@ -71,7 +71,7 @@ def exit_code(error: Exception) -> int:
     if isinstance(error, ExportError):
         if error.retryable:
             return LOCKED
-        if isinstance(error.__cause__, OSError):
+        if error.errno is not None:
             return FAILED
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), FAILED)
 

@@ -159,7 +159,9 @@ class CursorFile:
 
     def _error(self, verb: str, error: Exception) -> ExportError:
         problem = getattr(error, "strerror", None) or error
-        return ExportError(f"--cursor-file {self.path} cannot be {verb}: {problem}", path=str(self.path))
+        made = ExportError(f"--cursor-file {self.path} cannot be {verb}: {problem}", path=str(self.path))
+        made.errno = error.errno if isinstance(error, OSError) else None
+        return made
 
 
 @dataclass(frozen=True)

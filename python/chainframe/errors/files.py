@@ -21,12 +21,16 @@ class ExportError(ChainframeError):
     ----------
     path : str
         The file or directory.
+    errno : int or None
+        Number of the operating system's error, such as `errno.ENOSPC` for a full disk; None if there was none.
 
     Examples
     --------
     >>> except cf.ExportError as error:
     ...     print(error, error.path)
     """
+
+    errno: int | None = None
 
     def __init__(
         self,

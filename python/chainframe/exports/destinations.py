@@ -50,7 +50,7 @@ def destination(path: Location) -> Generator[Destination]:
             yield _Directory(path, staging / "data")
         staging.rmdir()
     except OSError as error:
-        raise disk_error(error, path) from error
+        raise disk_error(error, path) from None
 
 
 class _Directory:

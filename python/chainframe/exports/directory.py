@@ -48,7 +48,7 @@ def _reported(method: Callable[P, T]) -> Callable[P, T]:
             return method(*arguments, **options)
         except OSError as error:
             store: Any = arguments[0]
-            raise disk_error(error, store.path) from error
+            raise disk_error(error, store.path) from None
 
     return call
 
@@ -56,7 +56,9 @@ def _reported(method: Callable[P, T]) -> Callable[P, T]:
 def disk_error(error: OSError, path: Path) -> ExportError:
     named = str(error.filename2 or error.filename or path)
     kept = "; what was committed before is kept" if path.exists() else ""
-    return ExportError(f"{named}: {error.strerror or error}{kept}", path=named)
+    made = ExportError(f"{named}: {error.strerror or error}{kept}", path=named)
+    made.errno = error.errno
+    return made
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
     except FileExistsError:
         raise ExportError(f"{path} is a file; name a directory", path=str(path)) from None
     except OSError as error:
-        raise disk_error(error, path) from error
+        raise disk_error(error, path) from None
     try:
         yield
     finally:
@@ -241,7 +243,7 @@ def verify_part(directory: Path, part: Part, *, by_checksum: bool = True) -> Non
         else:
             return
     except OSError as error:
-        raise disk_error(error, path) from error
+        raise disk_error(error, path) from None
     raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
 
 

@@ -156,7 +156,7 @@ class FileRequest:
         except OSError as error:
             if isinstance(self.path, ObjectPath):
                 raise
-            raise disk_error(error, self.path) from error
+            raise disk_error(error, self.path) from None
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return object_writer(self.path) if isinstance(self.path, ObjectPath) else atomic_write(self.path)

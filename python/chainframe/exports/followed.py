@@ -32,7 +32,7 @@ def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, pa
     except InvalidParameterError as error:
         if cursor is None:
             raise
-        raise ExportError(f"{path} cannot be continued by this query: its cursor {_of_cursor(error)}") from error
+        raise ExportError(f"{path} cannot be continued by this query: its cursor {_of_cursor(error)}") from None
 
 
 def _of_cursor(error: InvalidParameterError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import InvalidParameterError
@@ -23,7 +24,7 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     export has all records up to its highest height, and none of their keys.
     """
     if not isinstance(export, Export):
-        raise InvalidParameterError(FORM, parameter="start")
+        raise InvalidParameterError(f"{FORM}; got {reprlib.repr(export)}", parameter="start")
     manifest = read_manifest(export.path) if export.manifest is not None else None
     if manifest is None or not manifest.finished:
         message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chainframe._notes import ending_at_the_caller
 from chainframe._objects import location
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
@@ -47,7 +46,6 @@ def to_parquet_series(
     return written[-1]
 
 
-@ending_at_the_caller
 async def to_parquet_series_async(
     query: Query[Any],
     client: Client,

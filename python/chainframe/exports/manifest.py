@@ -251,7 +251,9 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ExportError(f"{path}: {error.strerror}", path=str(path)) from error
+        made = ExportError(f"{path}: {error.strerror}", path=str(path))
+        made.errno = error.errno
+        raise made from None
 
 
 def _apply_journal(manifest: Manifest, journal: bytes) -> None:

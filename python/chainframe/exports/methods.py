@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._notes import ending_at_the_caller
 from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, form_of, suffix_of
 from chainframe.errors import InvalidParameterError
@@ -46,7 +45,6 @@ def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **o
     return write_parquet(query, client, to, **options)
 
 
-@ending_at_the_caller
 async def to_parquet_async(
     query: Query[Any],
     client: Client,
@@ -63,7 +61,6 @@ def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **optio
     return write_file(query, client, _file(path, "csv", options))
 
 
-@ending_at_the_caller
 async def to_csv_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return await write_file_async(query, client, _file(path, "csv", options))
 
@@ -72,7 +69,6 @@ def to_json(query: Query[Any], client: Client, path: str | PathLike[str], **opti
     return write_file(query, client, _file(path, "jsonl", options))
 
 
-@ending_at_the_caller
 async def to_json_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return await write_file_async(query, client, _file(path, "jsonl", options))
 

@@ -212,7 +212,7 @@ class ExportRequest:
             return self.client.resume(json.dumps(cursor), self.query)
         except InvalidParameterError as error:
             path = str(store.path / Manifest.NAME)
-            raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from error
+            raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from None
 
     def _load_earlier(self, manifest: Manifest, since: Location) -> Manifest:
         """The export that this one continues."""

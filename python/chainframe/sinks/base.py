@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._notes import continues, ending_at_the_caller
+from chainframe._notes import continues
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
@@ -96,7 +96,6 @@ def sync(
     return synced
 
 
-@ending_at_the_caller
 async def sync_async(
     query: Any,  # noqa: ANN401
     target: Any,  # noqa: ANN401

@@ -4,14 +4,15 @@
 pytest plugin `chainframe.testing.plugin` provides both as fixtures.
 """
 
-from chainframe._functions import define_methods
+from chainframe._functions import define_methods, is_testing
 from chainframe._native import Cassette
 from chainframe.testing._check_sink import check_sink
 from chainframe.testing._local_service import LocalService
 from chainframe.testing._records import make_records
 from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk
 
-define_methods()
+if is_testing():
+    define_methods()
 
 __all__ = [
     "Call",

@@ -64,7 +64,7 @@ macro_rules! readable_number {
 }
 
 readable_number! {
-    f64: "must be a finite float",
+    f64: "must be a finite number",
     u16: "must be an integer from 0 to 65535",
     u32: "must be an integer from 0 to 4294967295",
     u64: "must be an integer from 0 to 18446744073709551615",
@@ -183,11 +183,13 @@ pub fn field_of_word(py: Python<'_>, word: &str, fields: &[&str]) -> PyResult<St
 }
 
 /// Advice on an unknown name of a call: the one that it ends or begins with, or nothing.
-pub fn renamed(py: Python<'_>, name: &str, calls: &[&str]) -> PyResult<String> {
-    py.import("chainframe._arguments")?.call_method1("renamed", (name, calls))?.extract()
+pub fn renamed(object: &Bound<'_, PyAny>, name: &str, calls: &[&str]) -> PyResult<String> {
+    let arguments = (name, calls, object.get_type().dir()?);
+    object.py().import("chainframe._arguments")?.call_method1("renamed", arguments)?.extract()
 }
 
-/// The error about an attribute that an object does not have. Python suggests a similar one where it prints the error.
+/// The error about an attribute that an object does not have. Without advice, Python suggests a similar attribute where it
+/// prints the error.
 pub fn no_attribute(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyErr {
     attribute_error(object, name, advice).unwrap_or_else(|error| error)
 }
@@ -197,8 +199,28 @@ fn attribute_error(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyRes
     let class = object.get_type().name()?;
     let error = PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'{separator}{advice}"));
     error.value(object.py()).setattr("name", name)?;
-    error.value(object.py()).setattr("obj", object)?;
+    if advice.is_empty() {
+        error.value(object.py()).setattr("obj", object)?;
+    }
     Ok(error)
+}
+
+/// An attribute of the package that is imported when it is used, or the error about an unknown one. A module's function in
+/// Python would be a frame below the caller's.
+#[pyfunction]
+pub fn _package_attribute(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+    let module = match name {
+        "Attempt" => "chainframe.attempts",
+        "Credentials" => "chainframe._credentials",
+        _ if name.starts_with('_') => {
+            return Err(PyAttributeError::new_err(format!("module 'chainframe' has no attribute '{name}'")));
+        }
+        _ => {
+            let error = py.import("chainframe._arguments")?.call_method1("unknown_name", (name,))?;
+            return Err(PyErr::from_value(error));
+        }
+    };
+    py.import(module)?.getattr(name).map(Bound::unbind)
 }
 
 /// Rejects keywords that a function does not take.

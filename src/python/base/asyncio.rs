@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
+use super::arguments;
 use super::block_on::{AbortOnDrop, check_process, handle};
 use super::dispatch::FUTURES;
 use super::errors;
@@ -124,6 +125,12 @@ impl Coroutine {
 
     fn __repr__(&self) -> String {
         format!("<coroutine {} of chainframe>", self.name)
+    }
+
+    /// An error: the attribute of the result is wanted.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let advice = if name.starts_with('_') { "" } else { "await it first" };
+        Err(arguments::no_attribute(slf, name, advice))
     }
 
     fn __await__(slf: Py<Self>) -> Py<Self> {
@@ -260,12 +267,10 @@ impl FutureAwaiter {
         if finalize::is_closing() {
             return Err(errors::context(py, "the interpreter is shutting down"));
         }
-        let running = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| {
+        let running = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0().map_err(|_| {
             let message = "no running asyncio event loop; elsewhere, call the blocking method in a thread, as \
                            trio.to_thread.run_sync(query.collect) does";
-            let raised = PyRuntimeError::new_err(message);
-            raised.set_cause(py, Some(error));
-            raised
+            PyRuntimeError::new_err(message)
         })?;
         let context = log::refresh(py)?;
         if let Some(time) = client.virtual_time() {

@@ -1,6 +1,5 @@
 //! From the core's errors to the classes of `chainframe.errors`.
 
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyString};
 
@@ -200,24 +199,4 @@ pub fn context(py: Python<'_>, problem: &str) -> PyErr {
 
 pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
     raise(py, &Error::parameter(parameter, problem))
-}
-
-/// An error of the package or an interrupt, as it leaves a method that is written in Python: with the caller's frames
-/// only. Other exceptions are defects, and keep their frames.
-pub fn at_caller(py: Python<'_>, raised: PyErr) -> PyErr {
-    let is_expected = raised.is_instance_of::<PyKeyboardInterrupt>(py)
-        || class(py, "ChainframeError").is_ok_and(|class| raised.matches(py, class).unwrap_or(false));
-    if !is_expected {
-        return raised;
-    }
-    let mut current = Some(raised.value(py).clone().into_any());
-    while let Some(error) = current {
-        let bare = error.call_method1("with_traceback", (py.None(),));
-        // An exception whose class refuses the change is raised unchanged.
-        drop(bare.and_then(|_| error.setattr("__suppress_context__", true)));
-        current = error.getattr("__cause__").ok().filter(|cause| !cause.is_none());
-    }
-    // Before Python 3.12 the interpreter keeps the traceback beside the exception.
-    raised.set_traceback(py, None);
-    raised
 }

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod asyncio;
+pub mod at_caller;
 pub mod block_on;
 pub mod convert;
 pub mod declaration;

@@ -14,12 +14,23 @@ pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: Para
         Problem::Hashes(problem) => errors::parameter(py, name, &problem),
         Problem::Item(index, problem) => errors::parameter(py, &format!("{name}[{index}]"), &problem),
         Problem::Rejected(problem) => match value.repr() {
-            Ok(given) => errors::parameter(py, name, &format!("{problem}; got {}", first_line(&given.to_string()))),
+            Ok(given) => {
+                let advice = own_value(value, name);
+                errors::parameter(py, name, &format!("{problem}; got {}{advice}", first_line(&given.to_string())))
+            }
             // An integer may have too many digits.
             Err(_) => errors::parameter(py, name, problem),
         },
         Problem::Raised(error) => error,
     })
+}
+
+/// Advice about an object that was given in place of its member of that name, such as a record.
+fn own_value(object: &Bound<'_, PyAny>, name: &str) -> String {
+    match object.hasattr(name) {
+        Ok(true) => format!("; pass its {name}"),
+        _ => String::new(),
+    }
 }
 
 /// An argument that may be a sequence of values.
@@ -144,5 +155,6 @@ fn hash(item: &Bound<'_, PyAny>) -> Result<String, String> {
     if let Ok(text) = item.cast::<PyString>() {
         return self::text(text).map_err(str::to_owned);
     }
-    hex_of_bytes(item).ok_or_else(|| format!("must be a string, or 32 bytes; got {}", shown(item)))
+    hex_of_bytes(item)
+        .ok_or_else(|| format!("must be a string, or 32 bytes; got {}{}", shown(item), own_value(item, "tx_id")))
 }

@@ -123,6 +123,17 @@ impl Cassette {
             .map_err(|error| errors::raise(py, &error.into()))
     }
 
+    #[doc = doc!(Cassette.__enter__)]
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.py().import("chainframe.testing._cassette_block")?.call_method1("enter", (slf,))?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(slf: &Bound<'_, Self>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        slf.py().import("chainframe.testing._cassette_block")?.call_method1("leave", (slf,)).map(drop)
+    }
+
     fn __len__(&self) -> usize {
         self.inner.len()
     }
@@ -158,10 +169,9 @@ impl Cassette {
             // Another process would write what is to be replaced.
             return Err(PyTypeError::new_err("cannot pickle a cassette with scrub: make it where it is used"));
         }
-        let left_out = match_on.left_out.iter().map(|name| format!("-{name}"));
-        let match_on: Vec<String> = match_on.compared.iter().cloned().chain(left_out).collect();
         let files = (staging, journal);
-        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, match_on, files, hint);
+        let names = match_on.names();
+        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, names, files, hint);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 }

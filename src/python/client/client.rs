@@ -188,7 +188,7 @@ impl Client {
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let calls: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
-        let advice = arguments::renamed(slf.py(), name, &calls)?;
+        let advice = arguments::renamed(slf, name, &calls)?;
         Err(arguments::no_attribute(slf, name, &advice))
     }
 

@@ -155,12 +155,38 @@ fn setting(name: &'static str, given: Option<DeferredArg<String>>) -> Result<Opt
 
 /// A setting is missing that is needed to send requests, and so to record them.
 fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
+    let missing = format!("is missing{}", misnamed(name));
     let problem = match cassette.map(|Cassette { inner }| (inner.path().display(), inner.may_replay())) {
-        None => "is missing".into(),
-        Some((path, false)) => format!("is missing: {path} has nothing to replay, so requests would be sent"),
-        Some((path, true)) => format!("is missing: {path} does not have the request, so it would be sent"),
+        None => missing,
+        Some((path, false)) => format!("{missing}: {path} has nothing to replay, so requests would be sent"),
+        Some((path, true)) => format!("{missing}: {path} does not have the request, so it would be sent"),
     };
     Message::new(problem).hint(Hint::PassSetting(name.to_owned()))
+}
+
+/// A variable of the environment that may be meant for a setting, in brackets: one whose name is not quite right.
+fn misnamed(setting: &str) -> String {
+    const PREFIX: &str = "CHAINFRAME_";
+    const SETTINGS: [(&str, &[&str]); 6] = [
+        ("base_url", &["URL", "HOST", "ENDPOINT"]),
+        ("api_key", &["KEY", "TOKEN"]),
+        ("secret_key", &["SECRET"]),
+        ("passphrase", &["PASS"]),
+        ("main_chain", &["CHAIN"]),
+        ("zone_chain", &["CHAIN"]),
+    ];
+    let words = SETTINGS.iter().find(|(name, _)| *name == setting).map_or(&[][..], |(_, words)| words);
+    let is_meant = |variable: &String| {
+        let Some(name) = variable.strip_prefix(PREFIX) else { return false };
+        let is_of_another = SETTINGS.iter().any(|(setting, _)| name.eq_ignore_ascii_case(setting));
+        // The word "secret" says more than the word "key".
+        let is_secret = setting == "api_key" && name.contains("SECRET");
+        !is_of_another && !is_secret && words.iter().any(|word| name.contains(word))
+    };
+    let mut found: Vec<String> =
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_meant).collect();
+    found.sort();
+    found.first().map_or_else(String::new, |variable| format!(" ({variable} is set, which no setting reads)"))
 }
 
 /// The value of a setting; raises if it has another type.

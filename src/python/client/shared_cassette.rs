@@ -1,6 +1,7 @@
 //! Cassettes of the environment, which clients without one of their own share.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
@@ -12,8 +13,9 @@ use super::cassette::{Cassette, given_match_on, local_path, open, read_match_on,
 use crate::cassette::{self, Mode, Options};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
-use crate::python::base::errors;
+use crate::python::base::{errors, finalize};
 
+const PATH: &str = "CHAINFRAME_CASSETTE";
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
 const MATCH_ON: &str = "CHAINFRAME_CASSETTE_MATCH_ON";
 /// Set by the pytest plugin for processes that a test starts.
@@ -30,16 +32,15 @@ static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLoc
 #[pyfunction]
 pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
-    let path = local_path(path.into_pyobject(py)?.as_any(), "CHAINFRAME_CASSETTE")?;
+    let Some(path) = named(PATH) else { return Ok(None) };
+    let path = local_path(path.into_pyobject(py)?.as_any(), PATH)?;
     let path = std::path::absolute(&path).unwrap_or(path);
     let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
     let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
         .map_err(|error| errors::raise(py, &error.into()))?;
-    // Other processes cannot scrub, nor empty the file once more, and are given a mode of their own.
     let is_same = |known: &&cassette::Cassette| {
         let both_record = known.mode().only_records() && mode.only_records();
-        known.mode() == mode || both_record || known.options().scrub.is_some()
+        known.mode() == mode || mode_of_others(known) == mode || both_record || known.options().scrub.is_some()
     };
     if let Some(known) = OPENED.load().get(&path).filter(is_same) {
         return Ok(Some(Cassette { inner: known.clone() }));
@@ -101,6 +102,43 @@ pub fn _share_cassette(
     )?;
     forget(&opened);
     Ok(Cassette { inner: share(&opened.inner) })
+}
+
+/// The mode in which another process opens a cassette. It cannot scrub, nor empty the file once more, and finds the file
+/// that this one has begun.
+fn mode_of_others(cassette: &cassette::Cassette) -> Mode {
+    match cassette.mode() {
+        _ if cassette.options().scrub.is_some() => Mode::None,
+        Mode::Rewrite => Mode::All,
+        Mode::Once if cassette.can_record() => Mode::NewEpisodes,
+        Mode::Once => Mode::None,
+        mode => mode,
+    }
+}
+
+/// Has clients take an open cassette where the environment names its path. Returns the variables that name it, for this
+/// process and those that it starts.
+#[pyfunction]
+pub fn _name_cassette(cassette: &Cassette) -> Vec<(&'static str, OsString)> {
+    forget(cassette);
+    share(&cassette.inner);
+    let Options { allow_playback_repeats, match_on, .. } = cassette.inner.options();
+    vec![
+        (PATH, cassette.inner.path().into()),
+        (MODE, mode_of_others(&cassette.inner).name().into()),
+        (MATCH_ON, match_on.names().join(",").into()),
+        (REPEATS, if *allow_playback_repeats { "1" } else { "" }.into()),
+        (STAGING, OsString::new()),
+        (JOURNAL, OsString::new()),
+        (HINT, OsString::new()),
+    ]
+}
+
+/// Has clients take an open cassette no more, and removes from its file what was replaced.
+#[pyfunction]
+pub fn _unname_cassette(py: Python<'_>, cassette: &Cassette) -> PyResult<()> {
+    forget(cassette);
+    finalize::detach(py, || cassette.inner.compact()).map_err(|error| errors::raise(py, &error.into()))
 }
 
 /// Closes a cassette of the environment and forgets it, and with it the bodies that it holds.

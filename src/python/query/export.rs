@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyModule};
 use super::query::{Query, count};
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
-use crate::python::base::errors;
+use crate::python::base::at_caller::{self, CoroutineAtCaller};
 use crate::python::results::arrow;
 use crate::python::results::frames::ToFrame as _;
 
@@ -98,7 +98,16 @@ fn synced<'py>(
         }
     }
     let called = PyModule::import(py, "chainframe.sinks.base")?.getattr(method)?.call((query, target), Some(&checked));
-    called.map_err(|raised| errors::at_caller(py, raised))
+    at_caller(py, method, called)
+}
+
+/// The result of a method that is written in Python, or its exception, without the frames within it.
+fn at_caller<'py>(py: Python<'py>, method: &str, called: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let returned = called.map_err(|raised| at_caller::at_caller(py, raised))?;
+    match method.ends_with("_async") {
+        true => Ok(Bound::new(py, CoroutineAtCaller::new(returned))?.into_any()),
+        false => Ok(returned),
+    }
 }
 
 /// The type of amounts that was given, or that of the client, or the export's own.
@@ -148,5 +157,5 @@ fn exported<'py>(
     let called = PyModule::import(py, "chainframe.exports.methods")?
         .getattr(method)?
         .call((query, client, path), Some(&options));
-    called.map_err(|raised| errors::at_caller(py, raised))
+    at_caller(py, method, called)
 }

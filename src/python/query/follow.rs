@@ -12,6 +12,7 @@ use super::query::Query;
 use crate::client::Error;
 use crate::python::base::arguments::{self, Readable as _};
 use crate::python::base::asyncio::Coroutine;
+use crate::python::base::at_caller::at_caller;
 use crate::python::base::errors;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
@@ -240,7 +241,8 @@ fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<Foll
             _ => FollowStart::Cursor(text),
         });
     }
-    let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query))?;
+    let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query));
+    let known = known.map_err(|raised| at_caller(py, raised))?;
     let (newest, start, forgotten): (Vec<(u64, i64)>, Option<i64>, Option<i64>) = known.extract()?;
     let oldest_known =
         start.map(OldestKnown::Start).or(forgotten.map(OldestKnown::Forgotten)).unwrap_or(OldestKnown::Start(-1));

@@ -132,17 +132,20 @@ impl LastRun {
         let collected = state.partial.as_ref().filter(|partial| partial.checkpoint().is_some());
         match collected.map(|partial| partial.read().len()) {
             Some(0) => None,
-            Some(count) => {
-                let kept = match count {
-                    1 => "1 record is kept".into(),
-                    _ => format!("{} records are kept", html::count(count as u64)),
-                };
-                Some(format!(
-                    "{kept} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
-                     as error.partial and error.cursor"
-                ))
-            }
-            None => state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint).map(|_| STREAM_NOTE.into()),
+            Some(count) => Some(format!(
+                "{} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
+                     as error.partial and error.cursor",
+                kept(count)
+            )),
+            None if state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint).is_some() => Some(STREAM_NOTE.into()),
+            // Fetched for a batch that was not returned.
+            None => match state.partial.as_ref().map_or(0, |partial| partial.read().len()) {
+                0 => None,
+                count => Some(format!(
+                    "no record was returned: client.resume(error.cursor) begins again; {} in query.partial and error.partial",
+                    kept(count)
+                )),
+            },
         }
     }
 
@@ -165,5 +168,12 @@ impl LastRun {
     pub fn clear(&self) {
         let error = self.lock().error.take();
         drop(error);
+    }
+}
+
+fn kept(count: usize) -> String {
+    match count {
+        1 => "1 record is kept".into(),
+        _ => format!("{} records are kept", html::count(count as u64)),
     }
 }

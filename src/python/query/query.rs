@@ -161,6 +161,10 @@ impl Query {
             "arrow" => "use query.to_arrow()",
             "json" | "data" | "results" | "items" => "use query.collect(), or query.to_dicts(json=True)",
             "fetch" | "fetchall" | "all" | "run" | "execute" | "get" => "use query.collect()",
+            "paginate" | "get_pages" | "iter_pages" => "use query.pages()",
+            "status_code" | "ok" | "text" | "content" | "headers" => {
+                "errors of the API are raised, and query.report has the counts of the run"
+            }
             "to_dict" => "use query.to_dicts()",
             "filter" | "select" => "use query.scan() or query.dataset()",
             _ => {

@@ -8,6 +8,7 @@ use super::frames::{ToFrame, to_frame_methods};
 use super::records::Records;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
+use crate::python::base::at_caller::at_caller;
 use crate::python::base::{convert, errors, finalize};
 
 impl Records {
@@ -79,7 +80,8 @@ macro_rules! files {
                     let numbers = numbers.or(slf.get().numbers).map(DecimalPolicy::name);
                     let columns = columns.map(|ColumnNames(names)| names);
                     let methods = PyModule::import(py, "chainframe.exports.methods")?;
-                    methods.call_method1("write_records", (slf, stringify!($name), path, columns, numbers, storage_options))
+                    let arguments = (slf, stringify!($name), path, columns, numbers, storage_options);
+                    methods.call_method1("write_records", arguments).map_err(|raised| at_caller(py, raised))
                 }
             )*
         }

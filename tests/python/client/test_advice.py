@@ -61,6 +61,11 @@ def test_rejected_secret_in_quotes_or_blanks_is_named(service: LocalService, nam
     assert message(client, cf.AuthenticationError).endswith(expected)
 
 
+def test_rejected_placeholder_is_named(service: LocalService) -> None:
+    text = message(service.client(api_key="<your key>"), cf.AuthenticationError)
+    assert text.endswith("api_key (CHAINFRAME_API_KEY) is a placeholder in angle brackets")
+
+
 @pytest.mark.parametrize("status", [200, 403, 502])
 @pytest.mark.parametrize("body", [b"<!DOCTYPE html><title>Just a moment</title>", b" \n<html></html>"])
 def test_page_of_html_is_named(server: StrictServer, body: bytes, status: int) -> None:
@@ -116,7 +121,7 @@ def test_plain_http_at_an_https_address_is_named(service: LocalService) -> None:
         ("cassette", "calls.jsonl", "must be a chainframe.testing.Cassette.*; got 'calls.jsonl'"),
         ("deployment", "main", "must be a Deployment; got 'main'"),
         ("progress", "yes", "must be \"auto\", True or False; got 'yes'"),
-        ("timeout", "30", "must be a finite float; got '30'"),
+        ("timeout", "30", "must be a finite number; got '30'"),
     ],
 )
 def test_setting_of_another_type_shows_its_value_on_one_line(

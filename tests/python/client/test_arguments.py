@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,6 +200,9 @@ def test_columns_of_dictionaries_are_in_the_order_given(client: cf.Client, sampl
         ("tokens", "sort", "order_by"),
         ("transactions", "from_block", "start_height"),
         ("transactions", "to_block", "end_height"),
+        ("transactions", "fromBlock", "start_height"),
+        ("transactions", "endblock", "end_height"),
+        ("transactions", "startHeight", "start_height"),
         ("cross_chain_transactions", "wallet", "address"),
     ],
 )
@@ -218,6 +224,13 @@ def test_name_of_another_package_names_the_class(name: str, meant: str) -> None:
         getattr(cf, name)
     # Below the message Python suggests a name that is spelt like it, unless there is no object to look into.
     assert caught.value.obj is None
+
+
+def test_name_of_a_module_that_is_not_imported_names_the_import() -> None:
+    program = "import chainframe; chainframe.testing"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("has no attribute 'testing'; write import chainframe.testing\n")
+    assert done.stderr.count("File ") == 1
 
 
 @pytest.mark.parametrize("module", ["datasets", "exact", "exports", "partitions", "sinks", "testing"])
@@ -245,10 +258,44 @@ def test_method_of_another_client_names_the_call(client: cf.Client, word: str, m
         getattr(client, word)
 
 
-def test_unknown_method_has_no_advice(client: cf.Client) -> None:
-    for name in ("frobnicate", "_repr_png_"):
+def test_unknown_method_lists_the_calls(client: cf.Client) -> None:
+    with pytest.raises(AttributeError, match=r"'get_balance'; its calls are tokens, .*, logs$") as caught:
+        client.get_balance()  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    # Python would add the one that is spelt most like it.
+    assert caught.value.obj is None
+    for name in ("clse", "_repr_png_"):
         with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
             getattr(client, name)
+
+
+def test_misspelt_call_is_suggested_once(client: cf.Client) -> None:
+    with pytest.raises(AttributeError, match="did you mean 'token_transfers'") as caught:
+        client.token_transfer("0x1")  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
+    assert "".join(traceback.format_exception(caught.value)).count("did you mean") == 1
+    assert "Did you mean" not in "".join(traceback.format_exception(caught.value))
+
+
+@needs_extra
+def test_option_of_another_library_is_not_taken_for_one_that_is_spelt_otherwise(client: cf.Client) -> None:
+    with pytest.raises(TypeError, match="'index'; it takes path, mode, since"):
+        client.blocks(max_items=1).to_csv("x.csv", index=False)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+def test_record_in_place_of_its_value_names_the_value(client: cf.Client) -> None:
+    token: Any = client.tokens().first()
+    with pytest.raises(cf.InvalidParameterError, match=r"; pass its token_contract_address$"):
+        client.token_transfers(token)
+    records: Any = client.transactions(max_items=2).collect()
+    with pytest.raises(cf.InvalidParameterError, match=r"^tx_ids\[0\] must be a string, .*; pass its tx_id$"):
+        client.transactions_by_hash(records)
+
+
+def test_coroutine_that_is_not_awaited_says_so(client: cf.Client) -> None:
+    coroutine: Any = client.blocks(max_items=1).collect_async()
+    with pytest.raises(AttributeError, match=r"no attribute 'report'; await it first$"):
+        _ = coroutine.report
+    assert not hasattr(coroutine, "_repr_html_")
+    coroutine.close()
 
 
 def test_required_argument_under_another_name_is_named(client: cf.Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,40 @@ def test_missing_setting_is_named_with_its_variable(name: str, value: str | None
     assert name in str(caught.value)
     assert variable(name) in str(caught.value)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("missing", "variable", "is_meant"),
+    [
+        ("api_key", "CHAINFRAME_APIKEY", True),
+        ("secret_key", "CHAINFRAME_SECRET", True),
+        ("passphrase", "CHAINFRAME_PASSWORD", True),
+        ("base_url", "CHAINFRAME_URL", True),
+        ("api_key", "CHAINFRAME_SECRET", False),
+        ("api_key", "CHAINFRAME_LOG", False),
+    ],
+)
+def test_variable_that_may_be_meant_for_a_missing_setting_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+    variable: str,
+    is_meant: bool,  # noqa: FBT001 - a case
+) -> None:
+    monkeypatch.setenv(variable, "canary")
+    with pytest.raises(cf.ConfigError) as caught:
+        cf.Client(**given(**{missing: None}))
+    assert (f"is missing ({variable} is set, which no setting reads); pass" in str(caught.value)) == is_meant
+    assert "canary" not in str(caught.value)
+
+
+def test_base_url_that_cannot_be_one_is_shown_unless_it_may_be_a_secret() -> None:
+    for url in ("127.0.0.1:8080", "localhost:8080", "'http://127.0.0.1'"):
+        with pytest.raises(cf.ConfigError, match=re.escape(f'; got "{url}"')):
+            cf.Client(**given(base_url=url))
+    for secret in ("me:canary@data.example.com:x", "canary", "canary/0=", "canary:0"):
+        with pytest.raises(cf.ConfigError) as caught:
+            cf.Client(**given(base_url=secret))
+        assert "canary" not in str(caught.value)
 
 
 def test_environment_supplies_omitted_settings(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def test_rate_limiter_is_shared_unless_its_limit_is_another() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"timeout": None}, cf.ConfigError, "^timeout must be a finite float"),
+        ({"timeout": None}, cf.ConfigError, "^timeout must be a finite number"),
         ({"timeout": 0}, cf.ConfigError, "^timeout .0. must be a number of seconds above 0"),
         ({"deadline": -1}, cf.ConfigError, "^deadline .-1. must be"),
         ({"max_retries": -1}, cf.ConfigError, "^max_retries .-1. must be between 0"),

@@ -8,11 +8,11 @@ import signal
 import threading
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from chainframe.exports import Export
 from strict_server import Request, Response, StrictServer
 from transfers import TOKEN, Transfers, serve
 
@@ -40,7 +40,7 @@ class Killing:
                 os.kill(self.child, signal.SIGKILL)
             return self.transfers.respond(request)
 
-    def export(self) -> Any:
+    def export(self) -> Export:
         query = self.client.token_transfers(TOKEN, page_size=20)
         return query.to_parquet(self.directory, max_rows_per_file=20)
 

@@ -293,5 +293,4 @@ def test_cancellation_says_what_is_saved_and_ends_at_the_caller(
     (note,) = caught.value.__notes__
     assert re.fullmatch(r"\d+ records are saved; the same call continues", note)
     files = [Path(frame.filename) for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert [file.name for file in files if file.parent.parent.name == "chainframe"] == []
-    assert [file.name for file in files if file.parent.name == "chainframe"] == ["_notes.py"]
+    assert [file.name for file in files if "chainframe" in {file.parent.name, file.parent.parent.name}] == []

@@ -195,7 +195,11 @@ except TypeError:
 
 
 @pytest.mark.parametrize(
-    "imports", ["import unittest.mock; import chainframe as cf", "import chainframe as cf, chainframe.testing"]
+    "imports",
+    [
+        "import unittest.mock; import chainframe as cf",
+        "import chainframe as cf; import unittest.mock; import chainframe.testing",
+    ],
 )
 def test_arguments_of_an_autospec_are_checked_without_pytest(imports: str) -> None:
     run = [sys.executable, "-c", AUTOSPEC.format(imports=imports)]
@@ -203,7 +207,8 @@ def test_arguments_of_an_autospec_are_checked_without_pytest(imports: str) -> No
 
 
 def test_traceback_of_a_program_ends_at_its_own_line() -> None:
-    program = "import chainframe as cf\ncf.Client(cassette=cf._native.Cassette('none', mode='none')).tokens(limit=4)"
+    client = "cf.Client(cassette=chainframe.testing.Cassette('none', mode='none'))"
+    program = f"import chainframe as cf, chainframe.testing\n{client}.tokens(limit=4)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "did you mean 'max_items'" in done.stderr
     assert done.stderr.count("File ") == 1

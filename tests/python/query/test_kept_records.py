@@ -143,6 +143,23 @@ def test_interrupt_of_a_reader_carries_the_cursor(server: StrictServer) -> None:
         assert returned + [block.hash for block in client.resume(raised.cursor).collect()] == HASHES
 
 
+@needs_extra
+def test_interrupt_before_the_first_batch_says_that_the_query_begins_again(server: StrictServer) -> None:
+    serving(server, 4, struck)
+    with server.client(concurrency=1) as client:
+        query = client.blocks(page_size=PAGE_SIZE)
+        reader = query.to_arrow_batch_reader()
+        with contextlib.suppress(BaseException):
+            reader.read_all()
+        assert isinstance(query.last_error, Interrupted)
+        raised: Any = query.last_error
+        begins, kept = raised.__notes__[0].split("; ")
+        assert begins == "no record was returned: client.resume(error.cursor) begins again"
+        assert kept == f"{len(raised.partial)} records are kept in query.partial and error.partial"
+        assert len(raised.partial) > 1
+        assert [block.hash for block in client.resume(raised.cursor).collect()] == HASHES
+
+
 def test_interrupt_of_a_follower_carries_its_cursor(server: StrictServer) -> None:
     serving(server, 1, struck)
     with server.client(concurrency=1) as client:
