@@ -381,9 +381,9 @@ impl Client {
             ("strict", if settings.strict { "True" } else { "False" }.into()),
             ("numbers", settings.numbers.map_or("default", DecimalPolicy::name).into()),
             ("cache", settings.cache.as_ref().map_or("none".into(), |cache| cache.directory().display().to_string())),
+            ("usage", html::usage(&self.inner.usage())),
         ];
-        let usage = html::pairs(&[("usage", html::usage(&self.inner.usage()))]);
-        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts), usage])
+        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
     }
 
     #[getter]

@@ -159,7 +159,7 @@ pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
     let mut html = String::from("<table><tbody>");
     for (name, value) in pairs {
         let tip = escape(&shorten(value, TIP));
-        let text = escape(&shorten(value, 3 * CELL));
+        let text = escape(&shorten(value, 5 * CELL));
         _ = write!(html, "<tr><th>{}</th><td title=\"{tip}\">{text}</td></tr>", escape(name.as_ref()));
     }
     html + "</tbody></table>"
