@@ -3,13 +3,15 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use num_bigint::BigUint;
+
 use crate::interface::{AMOUNT_SCALE, Number};
 
+/// `units` / 10^`scale`.
 #[derive(Clone, Debug)]
 pub(super) struct Decimal {
-    /// Digits, of which the last `scale` are decimals.
-    digits: Vec<u8>,
-    scale: usize,
+    units: BigUint,
+    scale: u32,
 }
 
 impl Decimal {
@@ -17,30 +19,26 @@ impl Decimal {
     pub fn parse(text: &str) -> Option<Self> {
         let text = Number::parse(text)?.shortest();
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-        let digits = whole.bytes().chain(fraction.bytes());
-        let digits: Option<Vec<u8>> = digits.map(|digit| digit.is_ascii_digit().then(|| digit - b'0')).collect();
-        Some(Self { digits: digits?, scale: fraction.len() })
+        let units = format!("{whole}{fraction}").parse().ok()?;
+        Some(Self { units, scale: fraction.len() as u32 })
     }
 
-    /// Both numbers with equally many digits and decimals.
-    fn aligned(&self, other: &Self) -> (Vec<u8>, Vec<u8>, usize) {
-        let scale = self.scale.max(other.scale);
-        let whole = (self.digits.len() - self.scale).max(other.digits.len() - other.scale);
-        (self.padded(whole, scale), other.padded(whole, scale), scale)
-    }
-
-    fn padded(&self, whole: usize, scale: usize) -> Vec<u8> {
-        let before = (whole + self.scale).saturating_sub(self.digits.len());
-        let after = scale - self.scale;
-        [vec![0; before], self.digits.clone(), vec![0; after]].concat()
+    /// The units of the number at a scale that is not less than its own.
+    fn units_at(&self, scale: u32) -> BigUint {
+        &self.units * power_of_ten(scale - self.scale)
     }
 
     /// The number with as few decimals as leave it above another one.
     pub fn shortened_above(&self, least: &Self) -> Self {
-        let cut =
-            |scale: usize| Self { digits: self.digits[..self.digits.len() - (self.scale - scale)].to_vec(), scale };
-        (0..self.scale).map(cut).find(|short| short > least).unwrap_or_else(|| self.clone())
+        (0..self.scale)
+            .map(|scale| Self { units: &self.units / power_of_ten(self.scale - scale), scale })
+            .find(|short| short > least)
+            .unwrap_or_else(|| self.clone())
     }
+}
+
+fn power_of_ten(exponent: u32) -> BigUint {
+    BigUint::from(10_u8).pow(exponent)
 }
 
 impl PartialEq for Decimal {
@@ -59,65 +57,45 @@ impl PartialOrd for Decimal {
 
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
-        let (this, that, _) = self.aligned(other);
-        this.cmp(&that)
+        let scale = self.scale.max(other.scale);
+        self.units_at(scale).cmp(&other.units_at(scale))
     }
 }
 
 impl fmt::Display for Decimal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text: String = self.digits.iter().map(|digit| char::from(b'0' + digit)).collect();
-        text.insert(self.digits.len() - self.scale, '.');
+        let scale = self.scale as usize;
+        let digits = format!("{:0>width$}", self.units, width = scale + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - scale);
+        let text = format!("{whole}.{fraction}");
         formatter.write_str(&Number::parse(&text).map_or_else(|| text.clone(), |number| number.shortest()))
     }
 }
 
 /// The number at `percent` of the way from one to another.
 pub(super) fn between(low: &Decimal, high: &Decimal, percent: u32) -> Decimal {
-    let (low, high, scale) = low.aligned(high);
-    let mut carry = 0;
-    let mut reversed = Vec::with_capacity(low.len() + 3);
-    for (low, high) in low.iter().zip(&high).rev() {
-        carry += u32::from(*low) * (100 - percent) + u32::from(*high) * percent;
-        reversed.push((carry % 10) as u8);
-        carry /= 10;
-    }
-    while carry > 0 {
-        reversed.push((carry % 10) as u8);
-        carry /= 10;
-    }
-    reversed.reverse();
-    // It was multiplied by a hundred.
-    let missing = (scale + 3).saturating_sub(reversed.len());
-    Decimal { digits: [vec![0; missing], reversed].concat(), scale: scale + 2 }
+    let scale = low.scale.max(high.scale);
+    let hundredfold = low.units_at(scale) * (100 - percent) + high.units_at(scale) * percent;
+    Decimal { units: hundredfold, scale: scale + 2 }
 }
 
 /// The number before another one in steps of 10^-18, or of its own last decimal if that is smaller. `None` of zero.
 pub(super) fn previous(value: &Decimal) -> Option<Decimal> {
-    let mut stepped = in_steps(value);
-    let last = stepped.digits.iter().rposition(|digit| *digit > 0)?;
-    stepped.digits[last] -= 1;
-    stepped.digits[last + 1..].fill(9);
-    Some(stepped)
+    if value.units == BigUint::ZERO {
+        return None;
+    }
+    let scale = step_scale(value);
+    Some(Decimal { units: value.units_at(scale) - 1_u8, scale })
 }
 
 /// The number after another one, in steps as those of `previous`.
 pub(super) fn next(value: &Decimal) -> Decimal {
-    let mut stepped = in_steps(value);
-    stepped.digits.insert(0, 0);
-    for digit in stepped.digits.iter_mut().rev() {
-        if *digit < 9 {
-            *digit += 1;
-            break;
-        }
-        *digit = 0;
-    }
-    stepped
+    let scale = step_scale(value);
+    Decimal { units: value.units_at(scale) + 1_u8, scale }
 }
 
-fn in_steps(value: &Decimal) -> Decimal {
-    let scale = value.scale.max(AMOUNT_SCALE.unsigned_abs().into());
-    Decimal { digits: value.padded(value.digits.len() - value.scale, scale), scale }
+fn step_scale(value: &Decimal) -> u32 {
+    value.scale.max(AMOUNT_SCALE.unsigned_abs().into())
 }
 
 #[cfg(test)]
