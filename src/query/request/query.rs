@@ -1,16 +1,17 @@
 //! `Query`: a validated call that has not been sent.
 
+mod derived;
+
 use std::sync::Arc;
 
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
-use super::ranges::ValueRange;
 use super::set::{self, Members};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RecordType, Shape};
+use crate::interface::{Endpoint, Order, Param, RecordType, Shape};
 use crate::message::{Hint, Message};
 
 /// Wire name of the filter by block hash.
@@ -23,10 +24,6 @@ pub enum GrowthOrder {
     NewestFirst,
     /// Blocks in ascending order: new records come at the end.
     ByHeight,
-}
-
-fn is_end_of_range(name: &str) -> bool {
-    matches!(name, "start_height" | "end_height")
 }
 
 #[derive(Clone)]
@@ -183,12 +180,6 @@ impl Query {
         &self.chain
     }
 
-    /// The same query for a follower, which needs the height of each record.
-    #[must_use]
-    pub(in crate::query) fn followed(self) -> Self {
-        Self { is_followed: true, ..self }
-    }
-
     pub(in crate::query) fn is_followed(&self) -> bool {
         self.is_followed
     }
@@ -202,55 +193,6 @@ impl Query {
         self.filters.unresolved
     }
 
-    /// The same query for a range of heights in place of its times. An empty range has no records.
-    pub(in crate::query) fn with_heights(&self, start: Option<i64>, end: Option<i64>) -> Result<Self, Error> {
-        if start.zip(end).is_some_and(|(start, end)| start > end) {
-            let args: Vec<_> = self.args_without_times().collect();
-            // No range is sent: nothing is wanted of the list.
-            let args: Vec<_> = args.into_iter().filter(|(name, _)| !is_end_of_range(name)).collect();
-            return Self::new(
-                &self.client,
-                self.endpoint,
-                args,
-                Options { max_items: Some(0), ..self.options.clone() },
-            );
-        }
-        let heights = [("start_height", start), ("end_height", end)];
-        let heights = heights
-            .into_iter()
-            .filter_map(|(name, height)| height.map(|height| (name.to_owned(), Arg::Integer(height.to_string()))));
-        let args: Vec<_> =
-            self.args_without_times().filter(|(name, _)| !is_end_of_range(name)).chain(heights).collect();
-        let times = self.filters.unresolved.map(|range| (range.start_time, range.end_time));
-        let times = times.filter(|(start, end)| start.is_some() || end.is_some()).or(self.options.times);
-        let options = Options { times, ..self.options.clone() };
-        let query = Self::new(&self.client, self.endpoint, args, options)?;
-        let Self { max_items, page_size, projection, is_followed, .. } = *self;
-        Ok(Self { max_items, page_size, projection, is_followed, ..query })
-    }
-
-    /// The same range of heights or times from `height` on.
-    pub fn from_height(&self, height: i64) -> Result<Self, Error> {
-        let end = self.args.iter().find(|(name, _)| name == "end_height");
-        if let Some((_, Arg::Integer(digits) | Arg::String(digits))) = end
-            && digits.parse().is_ok_and(|end: i64| end < height)
-        {
-            return self.with_heights(Some(1), Some(0));
-        }
-        let start = ("start_height".to_owned(), Arg::Integer(height.to_string()));
-        let rest = self.args.iter().filter(|(name, _)| !matches!(name.as_str(), "start_height" | "start_time"));
-        let args: Vec<_> = rest.cloned().chain([start]).collect();
-        Self::new(&self.client, self.endpoint, args, self.options.clone())
-    }
-
-    fn args_without_times(&self) -> impl Iterator<Item = (String, Arg)> + '_ {
-        let args = self.args.iter().filter(|(name, _)| {
-            let param = self.endpoint.param(name);
-            !param.is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
-        });
-        args.cloned()
-    }
-
     /// Lowest height of a list, where one is given.
     pub(in crate::query) fn start_height(&self) -> Option<i64> {
         let param = self.endpoint.param("start_height")?;
@@ -262,87 +204,17 @@ impl Query {
         self.is_recent
     }
 
-    #[must_use]
-    pub(in crate::query) fn with_recent(self, is_recent: bool) -> Self {
-        Self { is_recent, ..self }
-    }
-
     pub(in crate::query) fn projection(&self) -> Projection {
         self.projection
-    }
-
-    /// A query that decodes fewer columns: the named ones, those that an argument bounds, and the column that divides the
-    /// list.
-    #[must_use]
-    pub fn with_columns(&self, names: &[String]) -> Self {
-        let given = self.args.iter().filter_map(|(name, _)| self.endpoint.param(name));
-        let bounded = given.flat_map(|param| param.bounds).map(|(column, _)| (*column).to_owned());
-        let divider = self.endpoint.divider().map(|divider| divider.column.to_owned());
-        let needed: Vec<String> = names.iter().cloned().chain(bounded).chain(divider).collect();
-        let members = self.members.as_ref().map(|members| members.map(|member| member.with_columns(names)));
-        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), members, ..self.clone() }
-    }
-
-    /// Returns the query with the decoded columns of another one.
-    #[must_use]
-    pub(in crate::query) fn with_projection_of(self, other: &Self) -> Self {
-        Self { projection: other.projection, ..self }
     }
 
     pub(in crate::query) fn max_items(&self) -> Option<u64> {
         self.max_items
     }
 
-    /// The same query limited to its first `limit` records.
-    #[must_use]
-    pub fn limited_to(&self, limit: u64) -> Self {
-        let limit = self.max_items.map_or(limit, |given| given.min(limit));
-        let page_size = self.page_size.map(|size| u64::from(size).min(limit.max(1)) as u32);
-        let members = self.members.as_ref().map(|members| members.map(|member| member.limited_to(limit)));
-        Self { max_items: Some(limit), page_size, members, ..self.clone() }
-    }
-
-    /// Arguments with other values for some of them.
-    fn replace_args(&self, values: Vec<(String, Arg)>) -> Vec<(String, Arg)> {
-        let mut args = self.args.to_vec();
-        args.retain(|(name, _)| !values.iter().any(|(replaced, _)| replaced == name));
-        args.extend(values);
-        args
-    }
-
-    /// The query without a limit of its records.
-    #[must_use]
-    pub(in crate::query) fn unlimited(self) -> Self {
-        Self { max_items: None, ..self }
-    }
-
-    /// The query read by these ranges of values, where the API has a filter for them.
-    #[must_use]
-    pub(in crate::query) fn divided(self, ranges: &Arc<[ValueRange]>) -> Self {
-        let Some(divider) = self.endpoint.divider() else { return self };
-        let slices = Slices::Divided { divider, ranges: ranges.clone() };
-        Self { filters: Arc::new(Filters { slices, ..Filters::clone(&self.filters) }), ..self }
-    }
-
     /// True if the query is read by ranges of values.
     pub(super) fn is_divided(&self) -> bool {
         matches!(self.filters.slices, Slices::Divided { .. })
-    }
-
-    /// Arguments of a lookup for its hashes from index `index` of a slice on.
-    pub(in crate::query) fn args_from_hash(&self, slice: u64, index: usize) -> Vec<(String, Arg)> {
-        let slices = slice..self.slices().count();
-        let hashes = slices.flat_map(|slice| self.slices().hashes(slice)).skip(index).cloned().collect();
-        let param = self.endpoint.params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }));
-        self.replace_args(param.map(|param| (param.name.to_owned(), Arg::List(hashes))).into_iter().collect())
-    }
-
-    /// The same call with other values for some arguments.
-    pub(in crate::query) fn with_args(&self, values: Vec<(String, Arg)>, exclude_undated: bool) -> Result<Self, Error> {
-        let args = self.replace_args(values);
-        let mut options = self.options.clone();
-        options.exclude_undated |= exclude_undated;
-        Self::new(&self.client, self.endpoint, args, options)
     }
 
     /// Arguments and options for display.
@@ -356,19 +228,24 @@ impl Query {
         shown
     }
 
-    /// Order in which new records join the result, where it is known. A list with an order to choose is not ordered by
-    /// age.
+    /// Order in which new records join the result, where it is known.
     pub fn growth_order(&self) -> Option<GrowthOrder> {
         if self.members.is_some() {
             return None;
         }
-        let is_range = matches!(self.filters.slices, Slices::Heights { .. })
-            || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded);
-        if is_range {
+        if self.has_slice_per_height() {
             return Some(GrowthOrder::ByHeight);
         }
-        let is_newest_first = self.is_paged() && self.may_grow() && self.endpoint.param("order_by").is_none();
-        is_newest_first.then_some(GrowthOrder::NewestFirst)
+        match self.endpoint.order {
+            Order::NewestFirst | Order::Consecutive if self.may_grow() => Some(GrowthOrder::NewestFirst),
+            Order::NewestFirst | Order::Consecutive | Order::Ranked | Order::AsRequested => None,
+        }
+    }
+
+    /// True if each height of a range is a list of its own.
+    fn has_slice_per_height(&self) -> bool {
+        matches!(self.filters.slices, Slices::Heights { .. })
+            || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded)
     }
 
     /// Validated arguments as JSON: equal for queries that request the same. The values of a set have no order.
@@ -398,10 +275,8 @@ impl Query {
 
     /// True if new records may come to the head of a list while it is read. The list of one block does not grow.
     pub(in crate::query) fn may_grow(&self) -> bool {
-        let of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | BLOCK_HASH));
-        let by_height = matches!(self.filters.slices, Slices::Heights { .. })
-            || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded);
-        !of_one_block && !by_height
+        let is_of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | BLOCK_HASH));
+        !is_of_one_block && !self.has_slice_per_height()
     }
 
     /// Wire name of the filter that bounds a list above by height, where there is one.
