@@ -78,7 +78,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::cassette::block_network(true);
     }
     module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_restore_client, module)?)?;
+    module.add_function(wrap_pyfunction!(client::pickle::_restore_client, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_openapi, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_restore_deployment, module)?)
 }

@@ -1,6 +1,6 @@
 //! `Client`: settings from arguments and the environment, and the nine calls.
 
-use std::future::{Future, ready};
+use std::future::ready;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
@@ -18,20 +18,16 @@ use super::rate_limit_state::RateLimitState;
 use super::settings::{GivenSettings, optional_setting_of, setting_of};
 use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
-use crate::client::{self, Concurrency, Environment, Error, Proxy, RateLimit, RequestOptions};
+use crate::client::{self, Concurrency, Environment, RateLimit, RequestOptions};
 use crate::columns::DecimalPolicy;
-use crate::interface::{Chain, ENDPOINTS, ParamKind};
+use crate::interface::ENDPOINTS;
 use crate::python::base::arguments;
 use crate::python::base::arguments::DeferredArg;
 use crate::python::base::asyncio::coroutine;
-use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
 use crate::python::base::log;
 use crate::python::base::once::MadeOnce;
-use crate::python::base::query_arguments;
 use crate::python::query::progress::ProgressMode;
-use crate::python::results::html;
-use crate::query::{height_at, parse_time};
 
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
@@ -51,17 +47,6 @@ fn check_progress(py: Python<'_>, progress: ProgressMode) -> PyResult<()> {
         py.import("chainframe.progress")?.call_method0("require_tqdm")?;
     }
     Ok(())
-}
-
-/// A chain by its role in the deployment.
-struct ChainName(Chain);
-
-impl<'py> FromPyObject<'_, 'py> for ChainName {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::one_of("chain", &given, &[("main", Chain::Main), ("zone", Chain::Zone)]).map(Self)
-    }
 }
 
 const fn or<T>(default: T) -> DeferredArg<T> {
@@ -153,39 +138,6 @@ impl Client {
         Self::of(py, inner.map_err(|error| errors::raise(py, &error))?, progress, callables)
     }
 
-    #[doc = doc!(Client.height_at)]
-    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
-    fn height_at(
-        &self,
-        py: Python<'_>,
-        time: &Bound<'_, PyAny>,
-        chain: ChainName,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<i64> {
-        arguments::reject_in::<Self>(py, "height_at", unknown)?;
-        let height = block_on(py, &self.inner, self.find_height(py, time, chain)?)?;
-        height.map_err(|error| errors::raise(py, &error))
-    }
-
-    #[doc = doc!(Client.height_at_async)]
-    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
-    fn height_at_async(
-        &self,
-        py: Python<'_>,
-        time: &Bound<'_, PyAny>,
-        chain: ChainName,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
-        arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
-        let finding = self.find_height(py, time, chain)?;
-        coroutine(py, "Client.height_at_async", &self.inner, move |_| {
-            Ok((finding, |py: Python<'_>, height: Result<i64, Error>| {
-                let height = height.map_err(|error| errors::raise(py, &error))?;
-                Ok(height.into_pyobject(py)?.into_any().unbind())
-            }))
-        })
-    }
-
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let calls: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
         let advice = arguments::renamed(slf, name, &calls)?;
@@ -212,19 +164,19 @@ impl Client {
 
     #[doc = doc!(Client.deployment)]
     #[getter]
-    fn deployment(&self) -> Deployment {
+    pub(super) fn deployment(&self) -> Deployment {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
     #[doc = doc!(Client.numbers)]
     #[getter]
-    fn numbers(&self) -> Option<&'static str> {
+    pub(super) fn numbers(&self) -> Option<&'static str> {
         self.inner.settings().numbers.map(DecimalPolicy::name)
     }
 
     #[doc = doc!(Client.cache)]
     #[getter]
-    fn cache(&self) -> Option<Cache> {
+    pub(super) fn cache(&self) -> Option<Cache> {
         self.inner.settings().cache.clone().map(|inner| Cache { inner })
     }
 
@@ -342,50 +294,6 @@ impl Client {
         deleted.map_err(|_| PyAttributeError::new_err(format!("{name} was not replaced")))
     }
 
-    fn __repr__(&self) -> String {
-        let settings = self.inner.settings();
-        format!(
-            "Client(base_url='{}', main_chain='{}', zone_chain='{}')",
-            settings.base_url(),
-            errors::printable(&settings.main_chain),
-            errors::printable(&settings.zone_chain)
-        )
-    }
-
-    fn _repr_html_(&self) -> String {
-        let settings = self.inner.settings();
-        let rate = match (settings.rate_limit, self.inner.rate_limiter_state().rate) {
-            (RateLimit::Auto, Some(rate)) => format!("auto ({rate:.1} requests/s)"),
-            (RateLimit::Auto, None) => "auto (unthrottled)".into(),
-            (RateLimit::PerSecond(rate), _) => format!("{rate} requests/s"),
-            (RateLimit::Unlimited, _) => "none".into(),
-        };
-        let max_requests = match (settings.max_requests, self.inner.requests_left()) {
-            (_, None) => "none".into(),
-            (Some(most), Some(left)) => format!("{most}, of which {left} are left"),
-            (None, Some(left)) => format!("{left} are left"),
-        };
-        let concurrency = match settings.concurrency {
-            Concurrency::Auto => format!("auto ({} requests)", self.inner.concurrency()),
-            Concurrency::Fixed(requests) => requests.to_string(),
-        };
-        let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));
-        let facts = [
-            ("main chain", settings.main_chain.clone()),
-            ("zone chain", settings.zone_chain.clone()),
-            ("rate limit", rate),
-            ("maximum of requests", max_requests),
-            ("concurrency", concurrency),
-            ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
-            ("retries", settings.max_retries.to_string()),
-            ("strict", if settings.strict { "True" } else { "False" }.into()),
-            ("numbers", settings.numbers.map_or("default", DecimalPolicy::name).into()),
-            ("cache", settings.cache.as_ref().map_or("none".into(), |cache| cache.directory().display().to_string())),
-            ("usage", html::usage(&self.inner.usage())),
-        ];
-        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
-    }
-
     #[getter]
     fn _learned(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         self.learned.get(py, || Ok::<_, PyErr>(PyDict::new(py))).map(|learned| learned.clone().unbind())
@@ -397,55 +305,6 @@ impl Client {
 
     fn __clear__(&self) {
         self.callables.clear();
-    }
-
-    /// A client is shared, not copied: a copy through pickling would have lost its secrets.
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
-        slf
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if self.inner.virtual_time().is_some() {
-            let message = "cannot pickle a client of a simulated LocalService: the service exists in this process only";
-            return Err(PyTypeError::new_err(message));
-        }
-        let settings = self.inner.settings();
-        let given = PyDict::new(py);
-        given.set_item("base_url", settings.base_url())?;
-        given.set_item("main_chain", &settings.main_chain)?;
-        given.set_item("zone_chain", &settings.zone_chain)?;
-        given.set_item("deployment", self.deployment())?;
-        given.set_item("timeout", settings.timeout.as_secs_f64())?;
-        given.set_item("deadline", settings.deadline.map(|deadline| deadline.as_secs_f64()))?;
-        given.set_item("max_retries", settings.max_retries)?;
-        match settings.rate_limit {
-            RateLimit::Auto => given.set_item("rate_limit", "auto")?,
-            RateLimit::PerSecond(rate) => given.set_item("rate_limit", rate)?,
-            RateLimit::Unlimited => given.set_item("rate_limit", py.None())?,
-        }
-        given.set_item("max_requests", settings.max_requests)?;
-        match settings.concurrency {
-            Concurrency::Auto => given.set_item("concurrency", "auto")?,
-            Concurrency::Fixed(requests) => given.set_item("concurrency", requests)?,
-        }
-        given.set_item("strict", settings.strict)?;
-        given.set_item("numbers", self.numbers())?;
-        given.set_item("max_response_bytes", settings.max_response_bytes)?;
-        // Without user name and password, which the other process has to take from its environment.
-        given.set_item("proxy", settings.proxy.as_ref().map(Proxy::address))?;
-        given.set_item("proxy_has_credentials", settings.proxy.as_ref().is_some_and(Proxy::has_credentials))?;
-        given.set_item("ca_bundle", &settings.ca_bundle)?;
-        given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
-        given.set_item("cache", self.cache())?;
-        given.set_item("progress", self.progress.into_python(py))?;
-        given.set_item("on_attempt", self.callables.on_attempt.get(py))?;
-        given.set_item("credentials", self.callables.credentials.get(py))?;
-        let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
-        Ok((restore, (given,).into_pyobject(py)?))
     }
 }
 
@@ -459,17 +318,5 @@ impl Client {
         // Imports what requests need: a module that another thread is importing during a fork stays locked in the child.
         log::refresh(py)?;
         Ok(Self { inner, progress, callables, learned: MadeOnce::new() })
-    }
-
-    fn find_height(
-        &self,
-        py: Python<'_>,
-        time: &Bound<'_, PyAny>,
-        ChainName(chain): ChainName,
-    ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
-        let time = parse_time("time", &query_arguments::argument(py, "time", time, ParamKind::Time)?);
-        let time = time.map_err(|error| errors::raise(py, &error))?;
-        let client = self.inner.clone();
-        Ok(async move { height_at(&client, chain, None, time).await })
     }
 }

@@ -1,28 +1,14 @@
 //! Functions that the Python part of the package calls.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use super::cassette::Cassette;
 use super::client::Client;
-use crate::client::{self, Proxy, Route, Secret, Settings};
+use crate::client::{self, Route, Secret, Settings};
 use crate::interface;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
-
-#[pyfunction]
-pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    let py = given.py();
-    let has_credentials = given.get_item("proxy_has_credentials")?.is_some_and(|flag| flag.is_truthy().unwrap_or(true));
-    let given = given.copy()?;
-    given.del_item("proxy_has_credentials")?;
-    if has_credentials && let Some(address) = given.get_item("proxy")? {
-        let address: String = address.extract()?;
-        let restored = Proxy::with_credentials_of_environment(&address).map_err(|error| errors::raise(py, &error))?;
-        given.set_item("proxy", restored)?;
-    }
-    py.get_type::<Client>().call((), Some(&given))
-}
 
 /// For `chainframe doctor`, which signs what is known.
 #[pyfunction]

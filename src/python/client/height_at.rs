@@ -1,0 +1,75 @@
+//! `Client.height_at`: the height of a chain at a time.
+
+use std::future::Future;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::client::Client;
+use crate::client::Error;
+use crate::interface::{Chain, ParamKind};
+use crate::python::base::asyncio::coroutine;
+use crate::python::base::block_on::block_on;
+use crate::python::base::{arguments, errors, query_arguments};
+use crate::query::{height_at, parse_time};
+
+/// A chain by its role in the deployment.
+struct ChainName(Chain);
+
+impl<'py> FromPyObject<'_, 'py> for ChainName {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::one_of("chain", &given, &[("main", Chain::Main), ("zone", Chain::Zone)]).map(Self)
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[doc = doc!(Client.height_at)]
+    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    fn height_at(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        chain: ChainName,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<i64> {
+        arguments::reject_in::<Self>(py, "height_at", unknown)?;
+        let height = block_on(py, &self.inner, self.find_height(py, time, chain)?)?;
+        height.map_err(|error| errors::raise(py, &error))
+    }
+
+    #[doc = doc!(Client.height_at_async)]
+    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    fn height_at_async(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        chain: ChainName,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
+        let finding = self.find_height(py, time, chain)?;
+        coroutine(py, "Client.height_at_async", &self.inner, move |_| {
+            Ok((finding, |py: Python<'_>, height: Result<i64, Error>| {
+                let height = height.map_err(|error| errors::raise(py, &error))?;
+                Ok(height.into_pyobject(py)?.into_any().unbind())
+            }))
+        })
+    }
+}
+
+impl Client {
+    fn find_height(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        ChainName(chain): ChainName,
+    ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
+        let time = parse_time("time", &query_arguments::argument(py, "time", time, ParamKind::Time)?);
+        let time = time.map_err(|error| errors::raise(py, &error))?;
+        let client = self.inner.clone();
+        Ok(async move { height_at(&client, chain, None, time).await })
+    }
+}
