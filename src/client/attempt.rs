@@ -9,7 +9,7 @@ use super::error::Error;
 use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::observation::Observation;
-use super::retry::Failed;
+use super::retry::Failure;
 use super::send::{Admission, Interaction};
 use super::transport::TransportError;
 use super::{Client, clock};
@@ -34,10 +34,10 @@ pub struct Fetched {
     pub waited: Duration,
 }
 
-/// A failed attempt.
-pub(super) struct Attempt {
+/// The error of an attempt, and what it says of another one.
+pub(super) struct FailedAttempt {
     pub error: Error,
-    pub retry: Failed,
+    pub retry: Failure,
     /// The clock offset that was signed with, and the service's clock minus the local one.
     pub skew: Option<(i64, i64)>,
     /// Generation of the credentials, if these were rejected.
@@ -67,6 +67,7 @@ impl Event<'_> {
 }
 
 impl Client {
+    /// Sends a request once, and tells the rate limiter, the account and the log what came of it.
     pub(super) async fn attempt(
         &self,
         endpoint: &'static Endpoint,
@@ -75,13 +76,13 @@ impl Client {
         attempts: u32,
         admission: Admission,
         observation: &mut Option<Observation>,
-    ) -> Result<Fetched, Attempt> {
+    ) -> Result<Fetched, FailedAttempt> {
         let Interaction { outcome, signature, offset, generation, waited, sent, replayed } =
             self.interact(target, admission).await.map_err(|error| {
                 if let Some(observation) = &mut *observation {
                     observation.report.error = Some("cassette");
                 }
-                Attempt::fatal(error)
+                FailedAttempt::fatal(error)
             })?;
         let event = Event { target, attempts, waited, sent, replayed };
         if let Some(Observation { report, .. }) = observation
@@ -97,7 +98,7 @@ impl Client {
             log::emit(Level::Debug, || {
                 event.text(&format!("phase={} error={:?}", error.phase, error.problem.to_string()))
             });
-            Attempt::from_transport_error(endpoint, error, attempts, replayed)
+            FailedAttempt::from_transport_error(endpoint, error, attempts, replayed)
         })?;
         if !replayed {
             self.inner.shared.usage.add_response(response.body.len());
@@ -150,16 +151,16 @@ impl Client {
             }
             _ => None,
         };
-        let retry = Failed { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
+        let retry = Failure { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
         let rejected = if is_rejection(&error) { generation } else { None };
-        Err(Attempt { error, retry, skew, rejected, replayed, stale_connection: false })
+        Err(FailedAttempt { error, retry, skew, rejected, replayed, stale_connection: false })
     }
 }
 
-impl Attempt {
+impl FailedAttempt {
     /// An error that no other attempt can avoid.
     fn fatal(error: Error) -> Self {
-        Self { error, retry: Failed::default(), skew: None, rejected: None, replayed: false, stale_connection: false }
+        Self { error, retry: Failure::default(), skew: None, rejected: None, replayed: false, stale_connection: false }
     }
 
     fn from_transport_error(endpoint: &Endpoint, error: TransportError, attempts: u32, replayed: bool) -> Self {
@@ -170,7 +171,7 @@ impl Attempt {
         } else {
             Error::Transport { endpoint, phase, problem, attempts, retryable }
         };
-        let retry = Failed { retryable, retry_after: None };
+        let retry = Failure { retryable, retry_after: None };
         Self { error, retry, skew: None, rejected: None, replayed, stale_connection }
     }
 }

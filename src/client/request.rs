@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Client;
-use super::attempt::{Attempt, Fetched, is_rejection};
+use super::attempt::{FailedAttempt, Fetched, is_rejection};
 use super::empty::{BelievedEmpty, Control, Verdict};
 use super::error::{Error, Phase};
 use super::expectation::Expectation;
@@ -180,7 +180,7 @@ impl Client {
         let mut observation = self.observe(endpoint, target, 1, admission.waited());
         match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
             Ok(fetched) => empty_responses.on_records(None, fetched.sent),
-            Err(Attempt { error: Error::Empty { .. }, .. }) => {
+            Err(FailedAttempt { error: Error::Empty { .. }, .. }) => {
                 empty_responses.on_throttle();
                 empty_responses.discard_control();
             }
@@ -194,9 +194,9 @@ impl Client {
         target: &str,
         policy: Policy,
         attempts: &mut Attempts,
-        failed: Attempt,
+        failed: FailedAttempt,
     ) -> Result<Duration, Error> {
-        let Attempt { error, retry, skew, rejected, replayed, stale_connection } = failed;
+        let FailedAttempt { error, retry, skew, rejected, replayed, stale_connection } = failed;
         // A replay ends where the recording ended.
         if replayed && self.is_played_out(target) {
             return Err(error);

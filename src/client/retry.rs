@@ -19,7 +19,7 @@ pub struct Policy {
 
 /// Properties of a failed attempt that determine whether another is made.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Failed {
+pub struct Failure {
     pub retryable: bool,
     pub retry_after: Option<Duration>,
 }
@@ -33,7 +33,7 @@ pub enum RetryDecision {
 impl Policy {
     /// Decides after `attempts` attempts that took `elapsed`; `jitter` is uniform in 0..1. Full jitter, so that clients
     /// which failed together do not retry together.
-    pub fn decide(&self, failure: Failed, attempts: u32, elapsed: Duration, jitter: f64) -> RetryDecision {
+    pub fn decide(&self, failure: Failure, attempts: u32, elapsed: Duration, jitter: f64) -> RetryDecision {
         if !failure.retryable || attempts > self.max_retries {
             return RetryDecision::GiveUp;
         }
@@ -87,7 +87,7 @@ mod tests {
     const POLICY: Policy = Policy { max_retries: 3, deadline: Some(Duration::from_secs(120)) };
 
     fn decision(retry_after: Option<u64>, attempts: u32, elapsed: u64, jitter: f64) -> RetryDecision {
-        let failure = Failed { retryable: true, retry_after: retry_after.map(Duration::from_secs) };
+        let failure = Failure { retryable: true, retry_after: retry_after.map(Duration::from_secs) };
         POLICY.decide(failure, attempts, SECOND * elapsed as u32, jitter)
     }
 
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(decision(None, 3, 0, 1.0), after(1_000));
         assert_eq!(decision(None, 4, 0, 0.0), RetryDecision::GiveUp);
         let patient = Policy { max_retries: 100, deadline: None };
-        let failure = Failed { retryable: true, retry_after: None };
+        let failure = Failure { retryable: true, retry_after: None };
         assert_eq!(patient.decide(failure, 90, SECOND, 1.0), RetryDecision::RetryAfter(CAP));
     }
 
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(decision(Some(7), 1, 0, 0.5), RetryDecision::RetryAfter(SECOND * 7));
         assert_eq!(decision(Some(9_999), 1, 0, 0.5), RetryDecision::RetryAfter(MAX_RETRY_AFTER));
         assert_eq!(decision(Some(7), 1, 115, 0.5), RetryDecision::GiveUp);
-        assert_eq!(POLICY.decide(Failed::default(), 1, SECOND, 0.5), RetryDecision::GiveUp);
+        assert_eq!(POLICY.decide(Failure::default(), 1, SECOND, 0.5), RetryDecision::GiveUp);
     }
 
     #[test]
