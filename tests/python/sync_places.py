@@ -13,7 +13,7 @@ import deltalake
 import duckdb
 
 from chainframe.sinks import Synced
-from chainframe.sinks.base import Form, run
+from chainframe.sinks.sync import Form, run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import make_records
 

@@ -3,7 +3,7 @@
 `Query.sync` brings one up to date. `Sink` is what it asks of a target, for stores of your own.
 """
 
-from chainframe.sinks.base import Synced
 from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink
+from chainframe.sinks.sync import Synced
 
 __all__ = ["Change", "Clear", "Extent", "Position", "Sink", "Synced"]

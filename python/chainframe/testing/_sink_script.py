@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED
 from chainframe.frames import load
-from chainframe.sinks.base import Form, run
 from chainframe.sinks.contract import Position
+from chainframe.sinks.sync import Form, run
 from chainframe.testing._records import make_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from chainframe.sinks.base import Synced
     from chainframe.sinks.contract import Sink
+    from chainframe.sinks.sync import Synced
 
 COLUMNS = ("height", "tx_id", "amount")
 FORM = Form(COLUMNS)

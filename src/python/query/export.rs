@@ -97,7 +97,7 @@ fn synced<'py>(
             _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),
         }
     }
-    let called = PyModule::import(py, "chainframe.sinks.base")?.getattr(method)?.call((query, target), Some(&checked));
+    let called = PyModule::import(py, "chainframe.sinks.sync")?.getattr(method)?.call((query, target), Some(&checked));
     at_caller(py, method, called)
 }
 

@@ -18,7 +18,7 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.sinks import Synced
-from chainframe.sinks.base import Form, run, run_async
+from chainframe.sinks.sync import Form, run, run_async
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.sinks.targets import sink_of

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import chainframe as cf
-from chainframe.sinks.base import Form, run
+from chainframe.sinks.sync import Form, run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
 from strict_server import StrictServer, page_of

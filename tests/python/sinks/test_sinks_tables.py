@@ -14,7 +14,7 @@ import pytest
 from deltalake.schema import Field, PrimitiveType
 
 import chainframe as cf
-from chainframe.sinks.base import Form
+from chainframe.sinks.sync import Form
 from chainframe.testing import LocalService, make_records
 from sync_places import EVENTS, FINAL, TABLE, execute, others, stored, synced
 

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import chainframe as cf
-from chainframe.sinks.base import run
+from chainframe.sinks.sync import run
 from chainframe.sinks.contract import name_parts
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService

@@ -12,7 +12,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 import chainframe as cf
-from chainframe.sinks.base import run
+from chainframe.sinks.sync import run
 from chainframe.sinks.contract import Change
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink

@@ -135,19 +135,19 @@ def run(
 ) -> Synced:
     """Commit all that a follower delivers, until it has caught up."""
     try:
-        state = _state(query, sink, form, commit_rows, reset=reset)
-        follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
+        target = _target(query, sink, form, commit_rows, reset=reset)
+        follow = query.follow(start=target.start, settle=settle, poll=None, undo=True)
         try:
             for event in follow:
-                state.take(event)
+                target.take(event)
         except (ChainframeError, KeyboardInterrupt) as error:
             # The records that arrived before the error are not fetched again.
-            state.commit_before(error)
-            if not isinstance(error, ChainframeError) or (advised := _advised(error, state.has_rows)) is error:
+            target.commit_before(error)
+            if not isinstance(error, ChainframeError) or (advised := _advised(error, target.has_rows)) is error:
                 raise
             raise advised from error
-        state.commit(follow.cursor, is_last=True)
-        return state.result(follow.report)
+        target.commit(follow.cursor, is_last=True)
+        return target.result(follow.report)
     finally:
         sink.close()
 
@@ -162,23 +162,23 @@ async def run_async(
 ) -> Synced:
     """Commit as `run` does. Calls of the database run in a thread, one at a time."""
     try:
-        state = await in_thread(lambda: _state(query, sink, form, COMMIT_ROWS, reset=reset))
-        follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
+        target = await in_thread(lambda: _target(query, sink, form, COMMIT_ROWS, reset=reset))
+        follow = query.follow(start=target.start, settle=settle, poll=None, undo=True)
         try:
             async for event in follow:
-                await in_thread(lambda event=event: state.take(event))  # type: ignore[misc]
+                await in_thread(lambda event=event: target.take(event))  # type: ignore[misc]
         except GeneratorExit as error:
             # A coroutine that is closed or dropped cannot await.
-            state.commit_before(error)
+            target.commit_before(error)
             raise
         except BaseException as error:
             if isinstance(error, ChainframeError | asyncio.CancelledError | KeyboardInterrupt):
-                await in_thread(lambda error=error: state.commit_before(error))  # type: ignore[misc]
-            if not isinstance(error, ChainframeError) or (advised := _advised(error, state.has_rows)) is error:
+                await in_thread(lambda error=error: target.commit_before(error))  # type: ignore[misc]
+            if not isinstance(error, ChainframeError) or (advised := _advised(error, target.has_rows)) is error:
                 raise
             raise advised from error
-        await in_thread(lambda: state.commit(follow.cursor, is_last=True))
-        return state.result(follow.report)
+        await in_thread(lambda: target.commit(follow.cursor, is_last=True))
+        return target.result(follow.report)
     finally:
         sink.close()
 
@@ -215,17 +215,17 @@ class _Pending:
         return Change(before, after, self.clear, undo_after, None if is_empty else self.undo_of, rows)
 
 
-def _state(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> _State:  # noqa: ANN401
+def _target(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> _SyncedList:  # noqa: ANN401
     if not getattr(query, "_values", None):
-        return _State(sink, form, commit_rows, reset=reset)
+        return _SyncedList(sink, form, commit_rows, reset=reset)
     if not sink.takes_sets:
         problem = f"({sink.name}) must be one that takes several values: DuckDB, PostgreSQL, Delta Lake or Iceberg"
         raise InvalidParameterError(problem, parameter="target")
-    return _SetState(query, sink, form, commit_rows, reset=reset)
+    return _SyncedSet(query, sink, form, commit_rows, reset=reset)
 
 
-class _State:
-    """The table of one list."""
+class _SyncedList:
+    """A run that keeps the table of one list: events since the last commit, and the position that is stored."""
 
     def __init__(self, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:
         self._sink = sink
@@ -311,8 +311,8 @@ class _Taken:
     undo_after: int | None = None
 
 
-class _SetState(_State):
-    """The table of the lists of a set, whose position is that of all of them."""
+class _SyncedSet(_SyncedList):
+    """A run that keeps the table of the lists of a set, whose position is that of all of them."""
 
     def __init__(self, query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
         super().__init__(sink, form, commit_rows, reset=reset)
