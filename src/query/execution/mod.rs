@@ -20,7 +20,6 @@ mod query_start;
 mod read_down;
 mod reasons;
 mod recorded_range;
-mod reread;
 mod resolve;
 mod run;
 mod sample;

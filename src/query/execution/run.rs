@@ -2,6 +2,7 @@
 
 mod deliver;
 mod divide;
+mod output;
 mod resume;
 mod send;
 
@@ -12,46 +13,38 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use divide::Dividing;
+use output::{RunOutput, SliceStart};
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
-use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::set::{ListRun, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
+use crate::decode;
 use crate::process::{self, ForkSafeMutex};
 use crate::query::audit::Arguments;
 use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Page, Partial, SharedReport};
-use crate::query::snapshot::{End, FirstPage, ListCheckpoint};
+use crate::query::snapshot::{End, FirstPage, ListCheckpoint, PageRequest};
 
 /// Dropping a run, or a future of it, cancels its requests and loses no page.
 pub struct Run {
     query: Query,
     /// Values that the records can have, once the heights of the query are known.
     arguments: Arguments,
-    report: SharedReport,
-    partial: Partial,
-    state: RunStage,
+    output: RunOutput,
+    stage: RunStage,
     /// Slices with requests in flight; the first is being delivered.
     fetchers: VecDeque<SliceFetcher>,
     /// Notified by each request that has its response.
     responses: Arc<Notify>,
-    /// Beginning of the slice that is being delivered, to which a run that collects can return.
-    slice_start: Option<SliceStart>,
-    /// Evidence of the returned records.
-    evidence: Evidence,
+    current: CurrentSlice,
     /// Slice whose list continues a snapshot: that of a cursor, or of a partition.
     resumed_slice: Option<u64>,
     next_slice: u64,
-    delivered: u64,
-    /// Slice and offset of the first page of this run.
-    began: Option<(u64, u64)>,
-    /// Position after the last page of the slice that is being delivered.
-    latest: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
     observed: Observed,
     /// Reading of a list beyond the result window.
     dividing: Dividing,
@@ -66,6 +59,15 @@ pub struct Run {
     first_page: FirstPage,
     /// The lists of a set, which are read in place of one.
     set: Option<Box<Set<Self>>>,
+}
+
+/// The slice that is being delivered.
+#[derive(Default)]
+struct CurrentSlice {
+    /// Its beginning, to which a run that collects can return.
+    start: Option<SliceStart>,
+    /// Position after its last page, which responses without records make more precise.
+    latest: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
 }
 
 enum RunStage {
@@ -91,22 +93,17 @@ impl Run {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
         let set = query.members().map(|_| Box::new(Set::new(&query, start, &report)));
-        let state = RunStage::Unresolved(start.cloned().map(Box::new));
+        let stage = RunStage::Unresolved(start.cloned().map(Box::new));
         Self {
             query,
             arguments: Arguments::default(),
-            report,
-            partial,
-            state,
+            output: RunOutput::new(partial, report),
+            stage,
             fetchers: VecDeque::new(),
             responses: Arc::default(),
-            slice_start: None,
-            evidence: Evidence::default(),
+            current: CurrentSlice::default(),
             resumed_slice: None,
             next_slice: 0,
-            delivered: 0,
-            began: None,
-            latest: None,
             dividing: Dividing::of(start),
             longest_slice: None,
             end: None,
@@ -154,13 +151,13 @@ impl Run {
 
     /// Ends a run that has sent nothing and needs nothing.
     pub(super) fn end_unread(&mut self) {
-        self.state = RunStage::Started;
+        self.stage = RunStage::Started;
         self.finish();
     }
 
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
     pub fn end_here(&mut self) {
-        self.query = self.query.limited_to(self.delivered);
+        self.query = self.query.limited_to(self.output.delivered);
         self.is_cut = true;
     }
 
@@ -171,13 +168,13 @@ impl Run {
 
     /// Reports the run to an observer.
     pub fn observe(&mut self, observer: Box<dyn RunObserver>) {
-        self.observed = Observed::new(observer, self.report.clone());
+        self.observed = Observed::new(observer, self.output.report.clone());
     }
 
     /// Finds the heights of the query and starts its first slice.
     async fn start(&mut self) -> Result<(), Error> {
-        let RunStage::Unresolved(start) = &self.state else { return Ok(()) };
-        self.query = resolve(&self.query, &self.report).await?;
+        let RunStage::Unresolved(start) = &self.stage else { return Ok(()) };
+        self.query = resolve(&self.query, &self.output.report).await?;
         let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
         // Each slice takes a request, unless the run may end before the last of them.
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
@@ -188,7 +185,7 @@ impl Run {
             _ => Part::FromFirst,
         };
         if !self.dividing.is_divided() {
-            self.evidence = evidence_of(&self.query, part)?;
+            self.output.evidence = evidence_of(&self.query, part)?;
         }
         if let Some(start) = start {
             if self.query.slices().is_last_look(start.slice) {
@@ -199,7 +196,7 @@ impl Run {
             }
             self.next_slice = start.slice + 1;
         }
-        self.state = RunStage::Started;
+        self.stage = RunStage::Started;
         Ok(())
     }
 
@@ -208,11 +205,11 @@ impl Run {
     }
 
     pub fn report(&self) -> &SharedReport {
-        &self.report
+        &self.output.report
     }
 
     pub fn partial(&self) -> &Partial {
-        &self.partial
+        &self.output.partial
     }
 
     /// Returns the next page in order, or `None` at the end. After an error or a cancelled call, the next call continues
@@ -226,7 +223,7 @@ impl Run {
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
         if let Some(set) = &mut self.set {
-            return set.next(&self.report, &self.partial).await;
+            return set.next(&self.output.report, &self.output.partial).await;
         }
         loop {
             match self.next_page_or_drift().await {
@@ -257,43 +254,18 @@ impl Run {
                 // That of a later page: there is room for another request.
                 () = responses.notified() => continue,
             };
-            let Some(response) = response else {
-                if let Some(error) = fetcher.list.error() {
-                    return Err(error.clone());
-                }
-                fetcher.conclude()?;
-                if is_stopped {
-                    if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
-                        self.report.add_reason(UNKNOWN_LENGTH);
-                    }
-                    for reason in fetcher.audit.doubts() {
-                        self.report.add_contradiction(reason);
-                    }
-                    self.finish();
-                    return Ok(None);
-                }
-                if self.dividing.is_cut() {
-                    self.divide();
+            let response = match response {
+                Some(Err(Error::Empty { .. })) if self.is_at_new_range() => {
+                    // Only the count of all records says that the page has some.
+                    self.give_up();
                     continue;
                 }
-                // A block whose list ends at the result window may have any number of records beyond it.
-                fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
-                self.end_slice();
-                continue;
+                Some(response) => response?,
+                None if self.conclude(is_stopped)? => continue,
+                None => return Ok(None),
             };
-            if matches!(response, Err(Error::Empty { .. })) && self.is_at_new_range() {
-                // Only the count of all records says that the page has some.
-                self.give_up();
-                continue;
-            }
-            let page = response.and_then(|response| {
-                let Some((request, page)) = response else { return Ok(None) };
-                if self.split(&request, &page) {
-                    return Ok(None);
-                }
-                process::long_if(page.columns.copied_size(), || self.deliver(request, page))
-            });
-            let Some(page) = page? else { continue };
+            let Some((request, page)) = response else { continue };
+            let Some(page) = self.on_response(request, page)? else { continue };
             // An empty list is one empty page.
             if page.columns.rows() > 0 || (self.query.slices().count() == 1 && page.number == 1) {
                 return Ok(Some(page));
@@ -301,22 +273,58 @@ impl Run {
         }
     }
 
+    fn on_response(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
+        if self.split(&request, &page) {
+            return Ok(None);
+        }
+        process::long_if(page.columns.copied_size(), || self.deliver(request, page))
+    }
+
+    /// Ends the slice that is being delivered, of which no request is in flight. False if the run ends with it.
+    fn conclude(&mut self, is_stopped: bool) -> Result<bool, Error> {
+        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(false) };
+        if let Some(error) = fetcher.list.error() {
+            return Err(error.clone());
+        }
+        fetcher.conclude()?;
+        if is_stopped {
+            if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
+                self.output.report.add_reason(UNKNOWN_LENGTH);
+            }
+            for reason in fetcher.audit.doubts() {
+                self.output.report.add_contradiction(reason);
+            }
+            self.finish();
+            return Ok(false);
+        }
+        if self.dividing.is_cut() {
+            self.divide();
+            return Ok(true);
+        }
+        // A block whose list ends at the result window may have any number of records beyond it.
+        fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
+        self.end_slice();
+        Ok(true)
+    }
+
     /// Remembers where a slice begins that this run reads from its beginning.
     fn mark_slice(&mut self) {
         let slice = self.fetchers.front().map(|fetcher| fetcher.slice);
-        if self.slice_start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
-            self.slice_start = SliceStart::of(&self.partial, &self.report, self.delivered, &self.evidence);
+        if self.current.start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
+            self.current.start = self.output.mark();
         }
     }
 
     /// Reads a list again that changed too much, if none of its records were handed out.
     fn read_again(&mut self) -> bool {
-        let Some(start) = &mut self.slice_start else { return false };
+        let Some(start) = &mut self.current.start else { return false };
         let Some(fetcher) = self.fetchers.front_mut() else { return false };
-        let Some(delivered) = start.restore(&self.partial, &self.report, &mut self.evidence) else { return false };
-        self.delivered = delivered;
-        self.latest = None;
-        let (slice, received) = (fetcher.slice, fetcher.audit.received());
+        if !self.output.rewind(start) {
+            return false;
+        }
+        self.current.latest = None;
+        let slice = fetcher.slice;
+        let received = fetcher.audit.received();
         self.dividing.restart();
         let fetcher = self.open(slice).after_discarded(received);
         self.fetchers[0] = fetcher;
@@ -331,7 +339,7 @@ impl Run {
 
     /// Records still wanted, where there is a limit.
     fn remaining(&self) -> Option<u64> {
-        self.query.max_items().map(|most| most.saturating_sub(self.delivered))
+        self.query.max_items().map(|most| most.saturating_sub(self.output.delivered))
     }
 
     /// Requests no more than it takes to verify the records that were returned.
@@ -349,14 +357,13 @@ impl Run {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
         let records = fetcher.list.returned();
         self.longest_slice = Some(self.longest_slice.map_or(records, |longest| longest.max(records)));
-        self.latest = None;
-        self.slice_start = None;
+        self.current = CurrentSlice::default();
         self.end = fetcher.list.end();
-        for reason in limits(&self.query, &fetcher, &self.evidence) {
-            self.report.add_reason(reason);
+        for reason in limits(&self.query, &fetcher, &self.output.evidence) {
+            self.output.report.add_reason(reason);
         }
         for reason in contradictions(&self.query, &fetcher) {
-            self.report.add_contradiction(reason);
+            self.output.report.add_contradiction(reason);
         }
         if self.query.slices().is_last_look(fetcher.slice) {
             self.sum_up();
@@ -367,12 +374,12 @@ impl Run {
         self.fetchers.clear();
         self.next_slice = self.query.slices().count();
         let is_to_end = self.end == Some(End::List) && self.remaining() != Some(0);
-        let findings = self.evidence.findings(is_to_end);
-        self.report.update(|report| report.evidence = findings);
-        if self.delivered == 0 && self.report.read().dropped == 0 {
-            self.report.update(|report| report.remarks = self.query.implausible_args().into());
+        let findings = self.output.evidence.findings(is_to_end);
+        self.output.report.update(|report| report.evidence = findings);
+        if self.output.delivered == 0 && self.output.report.read().dropped == 0 {
+            self.output.report.update(|report| report.remarks = self.query.implausible_args().into());
         }
-        self.report.finish();
+        self.output.report.finish();
     }
 }
 
@@ -390,7 +397,7 @@ impl ListRun for Run {
     }
 
     fn report(&self) -> &SharedReport {
-        &self.report
+        &self.output.report
     }
 
     fn set_max_in_flight(&mut self, pages: usize) {

@@ -39,14 +39,10 @@ impl Selection {
         }
     }
 
-    /// Those of the first `count` rows of a list.
-    pub fn first(self, count: usize) -> Self {
-        match self {
-            Self::Rows(mut rows) => {
-                rows.retain(|row| (*row as usize) < count);
-                Self::Rows(rows)
-            }
-            selection => selection,
+    /// Drops the rows of a list after the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        if let Self::Rows(rows) = self {
+            rows.retain(|row| (*row as usize) < count);
         }
     }
 

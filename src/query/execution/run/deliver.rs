@@ -1,133 +1,211 @@
-//! The page that a response becomes: its rows are selected and counted, and its position is noted.
+//! `Delivery`: what a run makes of a response. Its rows are accepted and selected, cut, counted, and become a page with the
+//! position after each of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::Run;
-use super::divide::CutPage;
+use super::divide::{CutPage, Dividing};
+use super::output::RunOutput;
 use super::resume::{HashPage, HashesPage, ListPage, SlicePage};
+use super::{CurrentSlice, Run};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode;
+use crate::message::Message;
 use crate::process::ForkSafeMutex;
+use crate::query::audit::Arguments;
 use crate::query::execution::progress::{Position, progress};
 use crate::query::execution::reasons::{contradictions, limits};
 use crate::query::execution::selection::{Selection, Selector};
-use crate::query::results::{Checkpoint, Page};
-use crate::query::snapshot::{Accepted, PageRequest};
+use crate::query::execution::slice_fetcher::SliceFetcher;
+use crate::query::request::Query;
+use crate::query::results::{Checkpoint, Division, Page};
+use crate::query::snapshot::{Accepted, ListCheckpoint, PageRequest};
 
-impl Run {
-    /// Returns the page of a response, or `None` if the response brought no records that come next.
-    pub(super) fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
-        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
-        let query = &self.query;
-        let offset = fetcher.list.returned();
-        let moved = fetcher.list.moved();
-        let drift = fetcher.list.drift();
-        let missing_before = self.report.read().missing.len();
-        let (slice, top) = (fetcher.slice, self.dividing.top());
-        let selector = Selector { query, arguments: &self.arguments, report: &self.report, slice, top };
-        let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&request, &page, |accepted| {
-            selector.select(&page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
-        })?;
-        self.report.update(|report| report.moved += fetcher.list.moved() - moved);
-        let is_empty_list = offset == 0 && fetcher.list.end().is_some();
-        if rows.is_empty() && !is_empty_list {
-            if let Some(latest) = &self.latest {
-                *latest.lock() = fetcher.list.checkpoint();
-            }
-            return Ok(None);
-        }
-        let min_length = fetcher.list.snapshot().min_length;
-        fetcher.check_window(query, min_length)?;
-
-        let left = query.max_items().map(|most| most - self.delivered);
-        let cut = self.dividing.cut(&CutPage { query, list: &fetcher.list, page: &page, rows: &rows, offset, left });
-        let (rows, selection) = match &cut {
-            Some((count, _)) => (rows.start..rows.start + count, selection.first(*count)),
-            None => (rows, selection),
-        };
-        if cut.is_some() {
-            fetcher.stop();
-        }
-        let received = page.columns.slice(rows.start, rows.len());
-        let division = self.dividing.at(self.delivered);
-        let Trimmed { columns, skipped, is_cut } = trim(&received, selection.rows(), fetcher.skip, left);
-        self.delivered += columns.rows() as u64;
-        self.evidence.add(&columns);
-        if page.columns.rows() > 0 {
-            self.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
-        }
-        let began = *self.began.get_or_insert((fetcher.slice, offset));
-        let position = Position { slice: fetcher.slice, offset: fetcher.list.returned(), began };
-        let total = fetcher.list.snapshot().total;
-        // Other returned records were requested again on purpose.
-        let grown = u64::try_from(fetcher.list.drift() - drift).unwrap_or(0);
-        self.report.update(|report| {
-            report.pages += 1;
-            report.records += columns.rows() as u64;
-            report.duplicates_dropped += grown.min(rows.start as u64);
-            let of_list = || progress(query, &position, total, page.total_pages, report.pages, self.delivered);
-            report.progress = self.dividing.progress(self.delivered).unwrap_or_else(of_list);
-        });
-
-        let divides = cut.map(|(_, division)| division);
-        let is_cut_short = is_cut || divides.is_some();
-        self.latest = if is_cut_short { None } else { Some(Arc::new(ForkSafeMutex::new(fetcher.list.checkpoint()))) };
-        let has_ended = !is_cut_short && fetcher.is_ended();
-        let end = has_ended.then(|| [limits(query, fetcher, &self.evidence), contradictions(query, fetcher)].concat());
-        let returned = SlicePage {
-            query: query.clone(),
-            slice: fetcher.slice,
-            rows: columns.rows(),
-            end,
-            division,
-            divides,
-            remaining: left,
-            report: self.report.read(),
-        };
-        let checkpoint = match selection {
-            Selection::Hashes { found, missing, .. } => {
-                Checkpoint::after(HashesPage { page: returned, found, missing, missing_before }, columns.rows())
-            }
-            Selection::All | Selection::Rows(_) if !query.is_paged() => {
-                Checkpoint::after(HashPage { page: returned, offset: skipped as u64 }, columns.rows())
-            }
-            Selection::All | Selection::Rows(_) => {
-                let page = ListPage {
-                    page: returned,
-                    offset,
-                    received: if is_cut { columns.clone() } else { received },
-                    received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
-                    before,
-                    after: self.latest.clone(),
-                    repeats: fetcher.audit.open_repeats().to_vec(),
-                    doubts: fetcher.audit.doubts(),
-                };
-                Checkpoint::after(page, columns.rows())
-            }
-        };
-        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
-        let ahead = left.min(fetcher.list.to_come());
-        self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));
-        Ok(Some(Page {
-            checkpoint,
-            number: request.page,
-            total_pages: page.total_pages,
-            total: page.total,
-            chain_full_name: page.chain_full_name,
-            chain_short_name: page.chain_short_name,
-            columns,
-        }))
-    }
+/// One response to the slice that is being delivered, and the parts of the run that it changes.
+struct Delivery<'r> {
+    page: decode::Page,
+    request: PageRequest,
+    query: &'r Query,
+    fetcher: &'r mut SliceFetcher,
+    output: &'r mut RunOutput,
+    current: &'r mut CurrentSlice,
+    dividing: &'r mut Dividing,
 }
 
-/// Records of a response that are returned.
+/// Rows of the response that come next in the list.
+struct Next {
+    rows: Range<usize>,
+    /// Those that belong to the result.
+    selection: Selection,
+    /// Offset of the first of them.
+    offset: u64,
+    /// State of the list before them.
+    before: ListCheckpoint,
+    /// Records that were added to the list since the response before this one.
+    grown: u64,
+    /// Hashes missing before this response.
+    missing_before: usize,
+}
+
+/// Records that are returned.
 struct Trimmed {
     columns: Columns,
     /// Records of a single hash that were delivered before this run.
     skipped: usize,
     /// True if more records were received than are wanted.
     is_cut: bool,
+}
+
+impl Run {
+    /// Returns the page of a response, or `None` if the response brought no records that come next.
+    pub(super) fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
+        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
+        let delivery = Delivery {
+            page,
+            request,
+            query: &self.query,
+            fetcher,
+            output: &mut self.output,
+            current: &mut self.current,
+            dividing: &mut self.dividing,
+        };
+        delivery.page(&self.arguments)
+    }
+}
+
+impl Delivery<'_> {
+    fn page(mut self, arguments: &Arguments) -> Result<Option<Page>, Error> {
+        let Some(mut next) = self.accept(arguments)? else { return Ok(None) };
+        let left = self.query.max_items().map(|most| most - self.output.delivered);
+        let division = self.dividing.at(self.output.delivered);
+        let divides = self.cut(&mut next, left);
+        let received = self.page.columns.slice(next.rows.start, next.rows.len());
+        let trimmed = trim(&received, next.selection.rows(), self.fetcher.skip, left);
+        let is_cut_short = trimmed.is_cut || divides.is_some();
+        // Of a page that was cut short, the list's own position is beyond what is returned.
+        let after = self.fetcher.list.checkpoint();
+        self.current.latest = if is_cut_short { None } else { Some(Arc::new(ForkSafeMutex::new(after))) };
+
+        let columns = trimmed.columns.clone();
+        self.account(&next, &columns);
+        let has_ended = !is_cut_short && self.fetcher.is_ended();
+        let returned = SlicePage {
+            query: self.query.clone(),
+            slice: self.fetcher.slice,
+            rows: columns.rows(),
+            end: if has_ended { Some(self.reasons()) } else { None },
+            division,
+            divides,
+            remaining: left,
+            report: self.output.report.read(),
+        };
+        let checkpoint = self.checkpoint(next, received, trimmed, returned);
+        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
+        let ahead = left.min(self.fetcher.list.to_come());
+        self.output.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));
+        let decode::Page { total_pages, total, chain_full_name, chain_short_name, .. } = self.page;
+        let number = self.request.page;
+        Ok(Some(Page { columns, number, total_pages, total, chain_full_name, chain_short_name, checkpoint }))
+    }
+
+    /// The rows that the reader takes, the audit does not contradict and the arguments allow; `None` if there are none and
+    /// the list is not an empty one.
+    fn accept(&mut self, arguments: &Arguments) -> Result<Option<Next>, Error> {
+        let Self { query, fetcher, page, .. } = self;
+        let report = &self.output.report;
+        let offset = fetcher.list.returned();
+        let moved = fetcher.list.moved();
+        let drift = fetcher.list.drift();
+        let missing_before = report.read().missing.len();
+        let selector = Selector { query, arguments, report, slice: fetcher.slice, top: self.dividing.top() };
+        let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&self.request, page, |accepted| {
+            selector.select(page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
+        })?;
+        report.update(|report| report.moved += fetcher.list.moved() - moved);
+        let is_empty_list = offset == 0 && fetcher.list.end().is_some();
+        if rows.is_empty() && !is_empty_list {
+            if let Some(latest) = &self.current.latest {
+                *latest.lock() = fetcher.list.checkpoint();
+            }
+            return Ok(None);
+        }
+        let min_length = fetcher.list.snapshot().min_length;
+        fetcher.check_window(query, min_length)?;
+        let grown = u64::try_from(fetcher.list.drift() - drift).unwrap_or(0);
+        Ok(Some(Next { rows, selection, offset, before, grown, missing_before }))
+    }
+
+    /// Cuts a list that is divided from here on, and returns its division.
+    fn cut(&mut self, next: &mut Next, left: Option<u64>) -> Option<Division> {
+        let Next { rows, offset, .. } = &*next;
+        let list = &self.fetcher.list;
+        let page = CutPage { query: self.query, list, page: &self.page, rows, offset: *offset, left };
+        let (count, division) = self.dividing.cut(&page)?;
+        next.rows.end = next.rows.start + count;
+        next.selection.truncate(count);
+        self.fetcher.stop();
+        Some(division)
+    }
+
+    /// Counts what is returned.
+    fn account(&mut self, next: &Next, columns: &Columns) {
+        let Self { query, fetcher, output, dividing, page, .. } = self;
+        output.delivered += columns.rows() as u64;
+        output.evidence.add(columns);
+        if page.columns.rows() > 0 {
+            output.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
+        }
+        let began = *output.began.get_or_insert((fetcher.slice, next.offset));
+        let position = Position { slice: fetcher.slice, offset: fetcher.list.returned(), began };
+        let total = fetcher.list.snapshot().total;
+        let delivered = output.delivered;
+        output.report.update(|report| {
+            report.pages += 1;
+            report.records += columns.rows() as u64;
+            // Other returned records were requested again on purpose.
+            report.duplicates_dropped += next.grown.min(next.rows.start as u64);
+            report.progress = match dividing.progress(delivered) {
+                Some(of_division) => of_division,
+                None => progress(query, &position, total, page.total_pages, report.pages, delivered),
+            };
+        });
+    }
+
+    /// Reasons why the slice, which has ended, is incomplete.
+    fn reasons(&self) -> Vec<Message> {
+        let mut reasons = limits(self.query, self.fetcher, &self.output.evidence);
+        reasons.extend(contradictions(self.query, self.fetcher));
+        reasons
+    }
+
+    /// The position after any row of the page.
+    fn checkpoint(&self, next: Next, received: Columns, trimmed: Trimmed, page: SlicePage) -> Checkpoint {
+        let Trimmed { columns, skipped, is_cut } = trimmed;
+        let rows = columns.rows();
+        let Next { selection, offset, before, missing_before, .. } = next;
+        match selection {
+            Selection::Hashes { found, missing, .. } => {
+                Checkpoint::after(HashesPage { page, found, missing, missing_before }, rows)
+            }
+            Selection::All | Selection::Rows(_) if !self.query.is_paged() => {
+                Checkpoint::after(HashPage { page, offset: skipped as u64 }, rows)
+            }
+            Selection::All | Selection::Rows(_) => {
+                let list = ListPage {
+                    page,
+                    offset,
+                    received: if is_cut { columns } else { received },
+                    received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
+                    before,
+                    after: self.current.latest.clone(),
+                    repeats: self.fetcher.audit.open_repeats().to_vec(),
+                    doubts: self.fetcher.audit.doubts(),
+                };
+                Checkpoint::after(list, rows)
+            }
+        }
+    }
 }
 
 /// Takes the selected rows without the first `skip` of them, up to the number of records `left` of a limit.

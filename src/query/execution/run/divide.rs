@@ -13,7 +13,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Run, SliceFetcher};
+use super::{CurrentSlice, Run, SliceFetcher};
 use crate::client::log;
 use crate::columns::Columns;
 use crate::decode;
@@ -211,20 +211,20 @@ impl Run {
     pub(super) fn divide(&mut self) {
         let (Some(division), Some(fetcher)) = (self.dividing.next.take(), self.fetchers.pop_front()) else { return };
         for reason in fetcher.audit.doubts() {
-            self.report.add_contradiction(reason);
+            self.output.report.add_contradiction(reason);
         }
         log::emit(log::Level::Debug, || {
-            let (name, total, ranges) = (self.query.endpoint().name, division.total, division.ranges.len());
-            format!("{name}: {} of {total} records are read by {ranges} ranges of amounts", division.remaining)
+            let Division { total, remaining, ranges, .. } = &division;
+            let name = self.query.endpoint().name;
+            format!("{name}: {remaining} of {total} records are read by {} ranges of amounts", ranges.len())
         });
         self.query = self.query.clone().unlimited().divided(&division.ranges);
-        self.dividing.end = self.delivered + division.remaining;
-        self.dividing.before = (division.total - division.remaining).saturating_sub(self.delivered);
+        self.dividing.end = self.output.delivered + division.remaining;
+        self.dividing.before = (division.total - division.remaining).saturating_sub(self.output.delivered);
         self.dividing.division = Some(division);
         // Its laws are about records in their order.
-        self.evidence = Evidence::default();
-        self.latest = None;
-        self.slice_start = None;
+        self.output.evidence = Evidence::default();
+        self.current = CurrentSlice::default();
         self.next_slice = 1;
     }
 
@@ -265,11 +265,9 @@ impl Run {
 
     /// Ends a divided list whose last look would be beyond the result window.
     pub(super) fn skip_last_look(&mut self) {
-        let is_beyond = |fetcher: &SliceFetcher| {
-            self.query.slices().is_last_look(fetcher.slice) && fetcher.list.is_look_beyond_window()
-        };
-        if self.fetchers.front().is_some_and(is_beyond) {
-            self.report.add_reason(GROWN);
+        let Some(fetcher) = self.fetchers.front() else { return };
+        if self.query.slices().is_last_look(fetcher.slice) && fetcher.list.is_look_beyond_window() {
+            self.output.report.add_reason(GROWN);
             self.sum_up();
             self.fetchers.clear();
         }
@@ -304,9 +302,10 @@ impl Run {
 
     /// Ends a list that the filter does not divide.
     pub(super) fn give_up(&mut self) {
-        let Some(division) = self.dividing.at(self.delivered) else { return };
-        let (total, returned) = (division.total, division.total - division.remaining);
-        self.report.add_reason(self.query.with_narrowing(format!(
+        let Some(division) = self.dividing.at(self.output.delivered) else { return };
+        let total = division.total;
+        let returned = total - division.remaining;
+        self.output.report.add_reason(self.query.with_narrowing(format!(
             "The API reports {total} records but only the first {returned} can be paged through, since it ignores ranges"
         )));
         self.fetchers.clear();
@@ -316,10 +315,10 @@ impl Run {
     /// Compares the number of records that all ranges returned with that of the list.
     pub(super) fn sum_up(&self) {
         let Some(division) = &self.dividing.division else { return };
-        let returned = (division.total + self.delivered).saturating_sub(self.dividing.end);
-        if returned != division.total && self.report.read().reasons.is_empty() {
+        let returned = (division.total + self.output.delivered).saturating_sub(self.dividing.end);
+        if returned != division.total && self.output.report.read().reasons.is_empty() {
             let total = division.total;
-            self.report.add_reason(format!(
+            self.output.report.add_reason(format!(
                 "The API reports {total} records but its ranges of amounts have {returned}: some may have no amount, or the \
                  list has changed"
             ));

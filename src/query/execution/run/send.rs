@@ -19,7 +19,7 @@ impl Run {
         }
         // Later slices may hold what is left: the list that is returned now does not wait for them.
         if let Some(front) = self.fetchers.front_mut().filter(|front| front.in_flight() == 0) {
-            front.send_next(&self.query, &self.report, &self.responses);
+            front.send_next(&self.query, &self.output.report, &self.responses);
         }
         let mut taken: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
         let mut unanswered: usize = self.fetchers.iter().map(SliceFetcher::unanswered).sum();
@@ -30,7 +30,7 @@ impl Run {
             while unanswered < concurrency
                 && taken < max_held
                 && wanted.is_none_or(|wanted| (fetcher.in_flight() as u64) < wanted)
-                && fetcher.send_next(&self.query, &self.report, &self.responses)
+                && fetcher.send_next(&self.query, &self.output.report, &self.responses)
             {
                 taken += 1;
                 unanswered += 1;
@@ -44,7 +44,7 @@ impl Run {
             && self.may_open(self.next_slice)
         {
             let mut fetcher = self.open(self.next_slice);
-            fetcher.send_next(&self.query, &self.report, &self.responses);
+            fetcher.send_next(&self.query, &self.output.report, &self.responses);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;
             taken += 1;
@@ -81,7 +81,7 @@ impl Run {
     /// Responses that are of use if the caller takes as many pages as it has taken.
     fn max_ahead(&self) -> usize {
         let wanted = match self.first_page {
-            FirstPage::AtOnce => (self.delivered / self.query.page_size().max(1)).max(MIN_AHEAD),
+            FirstPage::AtOnce => (self.output.delivered / self.query.page_size().max(1)).max(MIN_AHEAD),
             FirstPage::Located => u64::MAX,
         };
         usize::try_from(wanted).unwrap_or(usize::MAX).min(self.max_in_flight)

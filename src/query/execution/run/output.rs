@@ -1,0 +1,61 @@
+//! `RunOutput`: what a run has returned so far, and what it reports of that.
+
+use crate::query::evidence::Evidence;
+use crate::query::results::{Partial, PartialMark, Report, SharedReport};
+
+/// Most times that the list of one slice is read again.
+const MAX_REREADS: u32 = 2;
+
+pub(super) struct RunOutput {
+    /// Number of records.
+    pub delivered: u64,
+    /// The records, or the last of them in a run that streams.
+    pub partial: Partial,
+    pub report: SharedReport,
+    /// Evidence of the records.
+    pub evidence: Evidence,
+    /// Slice and offset of the first page.
+    pub began: Option<(u64, u64)>,
+}
+
+/// The output where a slice begins. Only a run that collects can return to it, since it has handed out none of the records
+/// that it discards.
+pub(super) struct SliceStart {
+    partial: PartialMark,
+    report: Report,
+    delivered: u64,
+    evidence: Evidence,
+    rereads: u32,
+}
+
+impl RunOutput {
+    pub fn new(partial: Partial, report: SharedReport) -> Self {
+        Self { delivered: 0, partial, report, evidence: Evidence::default(), began: None }
+    }
+
+    /// The output before the next record; `None` in a run that streams.
+    pub fn mark(&self) -> Option<SliceStart> {
+        let Self { delivered, report, evidence, .. } = self;
+        let partial = self.partial.mark()?;
+        Some(SliceStart {
+            partial,
+            report: report.read(),
+            delivered: *delivered,
+            evidence: evidence.clone(),
+            rereads: 0,
+        })
+    }
+
+    /// Discards the records since the beginning of a slice. False if the slice was read too often.
+    pub fn rewind(&mut self, start: &mut SliceStart) -> bool {
+        if start.rereads == MAX_REREADS {
+            return false;
+        }
+        start.rereads += 1;
+        self.partial.rewind(&start.partial);
+        self.report.rewind(&start.report);
+        self.evidence.clone_from(&start.evidence);
+        self.delivered = start.delivered;
+        true
+    }
+}
