@@ -1,5 +1,8 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
+mod one_block;
+mod repeats;
+
 use super::{End, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
@@ -171,104 +174,6 @@ fn records_of_two_blocks_under_one_height_are_a_contradiction() {
 }
 
 #[test]
-fn list_of_one_block_ends_with_a_look_at_its_first_page() {
-    for (first, pages, is_same) in [
-        (&[1, 2, 3][..], 2, true),
-        (&[2, 1, 3], 2, false),
-        (&[1, 2, 4], 2, false),
-        (&[1, 2], 2, false),
-        (&[], 2, false),
-        // The block has more records by now.
-        (&[1, 2, 3], 3, false),
-    ] {
-        let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
-        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-        take(&mut audit, 2, &keys(&[4, 5]), 2).unwrap();
-        assert_eq!(look(&mut audit, &keys(first), pages).is_ok(), is_same, "{first:?} {pages}");
-        assert!(!audit.is_open(&WHOLE));
-    }
-}
-
-#[test]
-fn resumed_list_of_one_block_is_compared_with_the_records_before_its_cursor() {
-    for (shown, is_same) in [(&[2, 3, 4][..], true), (&[3, 2, 4], false), (&[9, 9, 9], false)] {
-        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]);
-        take(&mut audit, 3, &keys(&[5, 6]), 3).unwrap();
-        assert_eq!(look(&mut audit, &keys(shown), 3).is_ok(), is_same, "{shown:?}");
-    }
-}
-
-#[test]
-fn equal_records_on_two_pages_are_proven_by_one_response() {
-    let read = || {
-        let mut audit = ListAudit::new(LIST, 0, &[]);
-        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-        take(&mut audit, 2, &keys(&[3, 4]), 2).unwrap();
-        audit
-    };
-    // Records 3 and 4, or pages of another size that show both.
-    let request = read().next_request(&WHOLE).expect("a request");
-    assert_eq!((2 / request.limit, 3 / request.limit), (request.page - 1, request.page - 1));
-    let mut twice = read();
-    look(&mut twice, &keys(&[1, 2, 3, 3, 4]), 1).unwrap();
-    assert!(!twice.is_open(&WHOLE));
-    // Between its neighbors, it is there once.
-    assert!(look(&mut read(), &keys(&[1, 2, 3, 4]), 1).unwrap_err().contains("received twice"));
-    // The list has moved away: they are requested again, a few times.
-    let mut moved = read();
-    (0..8).for_each(|_| look(&mut moved, &keys(&[8, 9]), 2).unwrap());
-    assert!(!moved.is_open(&WHOLE) && doubts(&moved).contains("equal records"));
-}
-
-#[test]
-fn equal_records_of_one_response_need_no_proof() {
-    let mut audit = ListAudit::new(LIST, 0, &[]);
-    take(&mut audit, 1, &keys(&[1, 1, 2]), 2).unwrap();
-    take(&mut audit, 2, &keys(&[3, 1]), 2).unwrap();
-    assert!(!audit.is_open(&WHOLE) && !doubts(&audit).contains("equal records"));
-}
-
-#[test]
-fn one_response_shows_as_many_equal_records_as_were_returned() {
-    let read = || {
-        let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
-        for (page, key) in [(1, 1), (2, 1), (3, 1)] {
-            take(&mut audit, page, &keys(&[key]), 3).unwrap();
-        }
-        look(&mut audit, &keys(&[1]), 3).unwrap();
-        audit
-    };
-    let mut twice = read();
-    assert!(look(&mut twice, &keys(&[2, 1, 1]), 1).unwrap_err().contains("received twice"));
-    // So does a run that continues after each of them.
-    let mut resumed = ListAudit::new(ONE_BLOCK, 0, &[]);
-    for page in 1..=3 {
-        take(&mut resumed, page, &keys(&[1]), 3).unwrap();
-        let open = resumed.open_repeats().to_vec();
-        resumed = ListAudit::new(ONE_BLOCK, page, &[1]).with_repeats(&open);
-    }
-    assert!(look(&mut resumed, &keys(&[2, 1, 1]), 1).unwrap_err().contains("received twice"));
-    let mut thrice = read();
-    look(&mut thrice, &keys(&[1, 1, 1]), 1).unwrap();
-    assert!(!thrice.is_open(&WHOLE));
-}
-
-#[test]
-fn response_with_more_records_than_the_list_of_one_block_is_a_contradiction() {
-    let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
-    for (page, key) in [(1, 1), (2, 2)] {
-        take(&mut audit, page, &keys(&[key]), 2).unwrap();
-    }
-    look(&mut audit, &keys(&[1]), 2).unwrap();
-    audit.on_end(&WHOLE).unwrap();
-    let whole = PageRequest { purpose: Purpose::Audit, ..PageRequest::first(6) };
-    let below = take_as(&mut audit, whole, &keys(&[1, 2, 3]), 1, None, 0..0).unwrap_err();
-    assert_eq!(below, "a record follows the last one of the list");
-    take_as(&mut audit, whole, &keys(&[3, 1, 2]), 1, None, 0..0).unwrap();
-    assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list has more records than were returned");
-}
-
-#[test]
 fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
     let read = |subject, rows: &Page| {
         let mut discarded = ListAudit::new(subject, 0, &[]);
@@ -319,15 +224,6 @@ fn end_that_another_response_showed_is_looked_for() {
     let mut deleted = read();
     look(&mut deleted, &keys(&[4]), 2).unwrap();
     assert!(!deleted.is_open(&WHOLE));
-}
-
-#[test]
-fn equal_records_that_no_response_can_show_together_are_uncertain() {
-    let mut audit = ListAudit::new(LIST, 0, &[]);
-    for (page, rows) in [(1, [1, 2, 3]), (2, [4, 5, 6]), (3, [7, 8, 1])] {
-        take(&mut audit, page, &keys(&rows), 3).unwrap();
-    }
-    assert!(audit.next_request(&WHOLE).is_none() && doubts(&audit).contains("equal records"));
 }
 
 #[test]

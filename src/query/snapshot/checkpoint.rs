@@ -84,8 +84,7 @@ impl ListCheckpoint {
     #[must_use]
     pub fn at_end(mut self, later: &[(u64, u64)]) -> Self {
         let first = self.snapshot.anchors.concat();
-        let latest = |records: &[(u64, u64)]| records[records.len().saturating_sub(CHECKPOINT_KEYS / 2)..].to_vec();
-        self.snapshot.anchors = vec![[latest(&first), latest(later)].concat()];
+        self.snapshot.anchors = vec![[latest_half(&first), latest_half(later)].concat()];
         self.delivered = Delivered::at(self.snapshot.length.exact().unwrap_or(0));
         Self { proof: Proof::FinalLook, ..self }
     }
@@ -116,6 +115,11 @@ impl ListCheckpoint {
         self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self
     }
+}
+
+/// The latest records, half as many as a checkpoint has.
+fn latest_half(records: &[(u64, u64)]) -> &[(u64, u64)] {
+    &records[records.len().saturating_sub(CHECKPOINT_KEYS / 2)..]
 }
 
 /// A cut between two records that one response shows next to each other.

@@ -125,7 +125,7 @@ impl CountedReader {
 
     /// A later page as it lies in the snapshot: the offset of its first row.
     fn located<'a>(&self, request: &PageRequest, response: &Response<'a>) -> Option<(View<'a>, i64)> {
-        let mut snapshot = self.list.snapshot.clone();
+        let snapshot = &self.list.snapshot;
         let view = snapshot.view(request, response, self.list.spec.window());
         let offset = snapshot.offset_by_count(&view)?;
         Some((view, offset))

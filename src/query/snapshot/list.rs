@@ -93,7 +93,7 @@ impl ListReader {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         let total = response.total.filter(|total| !self.spec().is_capped(*total));
         let response = &Response { total, ..*response };
-        self.read_by_count(request, response);
+        self.switch_to_counted(request, response);
         let reader = self.reader_mut();
         let list = reader.list_mut();
         list.drift.growth.on_response();
@@ -111,8 +111,8 @@ impl ListReader {
         accepted
     }
 
-    /// The first response of a list that may grow has a count, or has none.
-    fn read_by_count(&mut self, request: &PageRequest, response: &Response<'_>) {
+    /// Chooses the reader of a list that may grow: its first response has a count, or has none.
+    fn switch_to_counted(&mut self, request: &PageRequest, response: &Response<'_>) {
         if let Self::Uncounted(reader) = self
             && reader.may_be_counted()
             && Snapshot::new(request, response).total.is_some()

@@ -146,14 +146,19 @@ impl Snapshot {
         self.page_sizes.least > 1
     }
 
-    /// A response with its position.
-    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
-        let rows = response.rows.len() as u64;
-        let is_page = request.limit == self.page_limit;
-        if !is_page {
+    /// Learns from a response which page sizes the API serves.
+    pub(super) fn learn_page_sizes(&mut self, request: &PageRequest, response: &Response<'_>) {
+        if request.limit != self.page_limit {
+            let rows = response.rows.len() as u64;
             let served = full_page(request, response).unwrap_or(request.limit).max(rows);
             self.page_sizes = self.page_sizes.learned(request.limit, served, self.page_rows());
         }
+    }
+
+    /// A response with its position.
+    pub(super) fn view<'a>(&self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
+        let rows = response.rows.len() as u64;
+        let is_page = request.limit == self.page_limit;
         // One page may be smaller than the others.
         let is_own = is_page && is_full(request, response) && response.limit == Some(rows) && !self.has_fixed_pages();
         let page_size = if is_own { rows } else { self.page_sizes.served(request.limit) };

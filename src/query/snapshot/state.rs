@@ -117,7 +117,9 @@ impl ListState {
         self.stage = Stage::Failed(error);
     }
 
+    /// A response with its position, which depends on the page sizes that it shows.
     pub fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
+        self.snapshot.learn_page_sizes(request, response);
         self.snapshot.view(request, response, self.spec.window())
     }
 
@@ -274,8 +276,7 @@ impl ListState {
     /// The position of the lowest anchor of a group that a page within the result window shows, or of the lowest one.
     pub fn reachable_anchor(&self, group: usize) -> u64 {
         let mut anchors = self.snapshot.anchors.get(group).into_iter().flatten().map(|(offset, _)| *offset);
-        let is_within = |offset: &u64| self.position(*offset) < self.spec.window();
-        anchors.rfind(is_within).unwrap_or_else(|| self.anchor(group))
+        anchors.rfind(|offset| self.position(*offset) < self.spec.window()).unwrap_or_else(|| self.anchor(group))
     }
 
     /// Compares a response with the anchors of this group and of those after it, and ends the list once all were found.

@@ -2,7 +2,7 @@
 
 use super::super::{PageRequest, Purpose};
 use super::choices::Choices;
-use super::world::Record;
+use super::served::Record;
 
 /// An assumption that does not hold. Nothing tells the reader which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod progress;
 mod random;
 mod requests;
 mod resume;
+mod served;
 mod snapshot;
 mod tally;
 mod world;

@@ -33,6 +33,7 @@ fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) ->
     let mut snapshot = Snapshot { page_limit, page_sizes: AT_MOST_50, ..Snapshot::default() };
     let request = PageRequest { page: 2, ..PageRequest::first(limit) };
     let response = Response { rows: &rows, page: None, limit: reported, total_pages: Some(pages), total: None };
+    snapshot.learn_page_sizes(&request, &response);
     let view = snapshot.view(&request, &response, u64::MAX);
     assert_eq!((view.pages, view.total), (Some(pages).filter(|pages| *pages > 0), None));
     (view.position, view.page_size, snapshot.page_sizes)
@@ -61,7 +62,7 @@ fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
 fn fixed_size_stays_as_it_is_if_a_page_shows_less() {
     let (rows, mut snapshot) = (Keys((0..30).collect()), Snapshot { page_sizes: FIXED, ..Snapshot::default() });
     let response = Response { rows: &rows, page: None, limit: Some(30), total_pages: None, total: None };
-    snapshot.view(&PageRequest::first(60), &response, u64::MAX);
+    snapshot.learn_page_sizes(&PageRequest::first(60), &response);
     assert_eq!(snapshot.page_sizes, FIXED);
 }
 

@@ -1,24 +1,14 @@
 //! A model of the API: one list that changes, and a reader of it.
 
-use super::super::spec::Rows;
 use super::super::state::{ListState, Stage};
-use super::super::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
-};
+use super::super::{End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Tuning};
 use super::adversary::Adversary;
 use super::bounds::{Bounds, Rates};
 use super::choices::Choices;
+use super::served::{Record, Served, Slice};
 use crate::interface::Order;
 use crate::message::Hint;
-use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
-
-/// A record: unique, with a key that others of the same height may share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    pub(super) id: u64,
-    pub(super) key: u64,
-    pub(super) height: i64,
-}
+use crate::query::audit::{self, ListAudit, Subject};
 
 pub struct World<'a> {
     bounds: Bounds,
@@ -39,58 +29,6 @@ pub struct World<'a> {
     pub phase: String,
     /// Events of the schedule, if they are to be shown.
     pub log: Option<Vec<String>>,
-}
-
-struct Slice<'a>(&'a [Record]);
-
-impl Rows for Slice<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn key(&self, row: usize) -> u64 {
-        self.0[row].key
-    }
-
-    fn height(&self, row: usize) -> Option<i64> {
-        Some(self.0[row].height)
-    }
-}
-
-/// Response to a request, as the list was then.
-struct Served {
-    rows: Vec<Record>,
-    limit: u64,
-    total_pages: u64,
-    total: Option<u64>,
-}
-
-impl Served {
-    /// Gives the response to the reader, and to the audit with the rows that the reader accepts.
-    fn take(
-        &self,
-        reader: &mut ListReader,
-        audit: Option<&mut ListAudit>,
-        request: &PageRequest,
-    ) -> Result<Accepted, String> {
-        let rows = Slice(&self.rows);
-        let response = Response {
-            rows: &rows,
-            page: None,
-            limit: Some(self.limit),
-            total_pages: Some(self.total_pages),
-            total: self.total.filter(|total| !reader.spec().is_capped(*total)),
-        };
-        let accepted = match request.purpose {
-            Purpose::Audit => Accepted::default(),
-            _ => reader.on_response(request, &response).map_err(|error| error.to_string())?,
-        };
-        if let Some(audit) = audit {
-            let seen = Seen { length: reader.snapshot().length.exact(), drift: reader.drift() };
-            audit.on_response(request, &response, &Returned { rows: accepted.rows.clone(), kept: None, seen })?;
-        }
-        Ok(accepted)
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
