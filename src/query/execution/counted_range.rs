@@ -54,10 +54,12 @@ impl<'q> CountedRange<'q> {
         let Some(newest) = PageHeights::new(1, &page.columns) else { return Ok(None) };
         let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
+        // A run reads downwards: it begins as many pages above `low` as may be held, and ends with the page of `low`.
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
         let (start, complete_to) = if top <= 1 {
             (self.list.clone().into(), high)
         } else {
+            // The run continues after this page as from a cursor, so that its reader proves the rest as it proves any list.
             let request = PageRequest { page: top - 1, ..request };
             let page = self.fetch(request, true).await?;
             let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page)) else { return Ok(None) };
@@ -75,6 +77,7 @@ impl<'q> CountedRange<'q> {
     /// The page with the newest records that are not above `height`, or one just above it.
     async fn locate(&self, height: i64, newest: PageHeights, pages: u64, rows: u64) -> Result<Option<u64>, Error> {
         let mut at = newest;
+        // At first as dense as the newest page, then as it was between the last two pages.
         let mut pages_per_height = 1.0 / (at.first - at.last + 1) as f64;
         for _ in 0..MAX_LOOKS {
             let is_below = at.first < height;
@@ -88,6 +91,7 @@ impl<'q> CountedRange<'q> {
             } else {
                 at.page.saturating_add(distance).min(pages)
             };
+            // One page further, a look would tell nothing: a page just above will do.
             if next == at.page || next == at.page + 1 {
                 return Ok(Some(next));
             }

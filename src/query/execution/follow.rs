@@ -226,6 +226,7 @@ impl Follow {
         }
         self.read_down = None;
         self.recheck = None;
+        // All of the round is void: its pages may be of two moments.
         self.follower().repeat();
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
@@ -279,6 +280,7 @@ impl Follow {
             Request::Older { pages } => self.read_page(pages).await,
             Request::Verify => {
                 let Some(down) = &mut self.read_down else { return Ok(Vec::new()) };
+                // The rest of the list is not wanted; the run proves what it has returned.
                 down.run.end_here();
                 while down.run.next().await?.is_some() {}
                 self.absorb();
@@ -316,6 +318,7 @@ impl Follow {
         }
         self.read_down = None;
         self.rows = rows;
+        // The follower is told of complete heights only.
         let rows = self.rows.iter().flat_map(|(_, rows)| rows).copied();
         let rows: Vec<RowFacts> = rows.filter(|row| row.height.is_none_or(|height| height <= up_to)).collect();
         self.follower().on_range(up_to, &rows)

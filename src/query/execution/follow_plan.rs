@@ -79,6 +79,40 @@ const MAX_HEAD_AGE: Duration = Duration::from_secs(5);
 /// Greatest age where lists are polled at the rate of their heights: the shortest interval of that.
 const MAX_POLLED_HEAD_AGE: Duration = Duration::from_secs(1);
 
+/// Fails for a call that is no list, or of which only a part is wanted.
+fn check_call(start: &QueryStart) -> Result<(), Error> {
+    let query = start.query();
+    query.reject_set("follow()")?;
+    if matches!(query.endpoint().shape, Shape::Direct) {
+        return Err(reject(query, "a lookup by hash; follow a list and look its hashes up"));
+    }
+    let end =
+        query.args().iter().map(|(name, _)| name.as_str()).find(|name| matches!(*name, "end_height" | "end_time"));
+    let limit = if query.max_items().is_some() { Some("max_items") } else { None };
+    if let Some(name) = end.or(limit) {
+        let message = Message::new("must not be given where new records are followed").hint(Hint::Omit(name.into()));
+        return Err(Error::parameter(name, message));
+    }
+    if start.resumed_from().is_some() {
+        return Err(reject(
+            query,
+            "which resumes from a cursor; make the call again and pass the cursor of a follower",
+        ));
+    }
+    Ok(())
+}
+
+/// Fails for a list of which it is not known where new records come in.
+fn check_list(list: &Query) -> Result<(), Error> {
+    if !list.may_grow() {
+        return Err(reject(list, "whose block has all its records; omit the filter by block"));
+    }
+    if list.growth_order() != Some(GrowthOrder::NewestFirst) || list.endpoint().record().height().is_none() {
+        return Err(reject(list, "whose list is not ordered by age; collect it again and compare"));
+    }
+    Ok(())
+}
+
 fn reject(query: &Query, problem: &str) -> Error {
     let problem = format!("is not possible for {}(), {problem}", query.endpoint().name);
     Error::parameter("follow", problem)
@@ -87,41 +121,16 @@ fn reject(query: &Query, problem: &str) -> Error {
 impl FollowPlan {
     pub fn new(start: &QueryStart, options: &FollowOptions) -> Result<Self, Error> {
         let query = start.query().clone();
-        query.reject_set("follow()")?;
-        let endpoint = query.endpoint();
-        if matches!(endpoint.shape, Shape::Direct) {
-            return Err(reject(&query, "a lookup by hash; follow a list and look its hashes up"));
-        }
-        for name in ["end_height", "end_time"] {
-            if query.args().iter().any(|(given, _)| given == name) {
-                let message =
-                    Message::new("must not be given where new records are followed").hint(Hint::Omit(name.into()));
-                return Err(Error::parameter(name, message));
-            }
-        }
-        if query.max_items().is_some() {
-            let message = Message::new("must not be given where new records are followed");
-            return Err(Error::parameter("max_items", message.hint(Hint::Omit("max_items".into()))));
-        }
-        if start.resumed_from().is_some() {
-            return Err(reject(
-                &query,
-                "which resumes from a cursor; make the call again and pass the cursor of a follower",
-            ));
-        }
+        check_call(start)?;
         let list = query.with_heights(None, None)?.followed();
-        let has_heights = ["height", "zone_block_height"].iter().any(|name| endpoint.record().position(name).is_some());
-        if !list.may_grow() {
-            return Err(reject(&query, "whose block has all its records; omit the filter by block"));
-        }
-        if list.growth_order() != Some(GrowthOrder::NewestFirst) || !has_heights {
-            return Err(reject(&query, "whose list is not ordered by age; collect it again and compare"));
-        }
+        check_list(&list)?;
         if options.settle > MAX_SETTLE {
             return Err(Error::parameter("settle", format!("({}) must be <= {MAX_SETTLE}", options.settle)));
         }
+        let endpoint = list.endpoint();
         let spec = FollowSpec {
             endpoint: endpoint.name,
+            // That of a time takes requests, which come with the first step.
             low: 0,
             changes: options.changes,
             settle: options.settle as i64,
@@ -198,20 +207,13 @@ impl FollowPlan {
         let read = match self.spec.ranges {
             Ranges::None => return Ok(RangeRead::TooLarge { rows: 0, reached: high }),
             Ranges::List => {
+                // No request whether the list reaches back so far: the follower notices a gap by itself.
                 let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
-                return Ok(
-                    match collect(
-                        &query,
-                        Budget { max_rows, heights: Some((first.min(high), high)) },
-                        self.max_in_flight,
-                        report,
-                    )
-                    .await?
-                    {
-                        Collected::All(rows) => RangeRead::UpTo(high, rows),
-                        Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
-                    },
-                );
+                let budget = Budget { max_rows, heights: Some((first.min(high), high)) };
+                return Ok(match collect(&query, budget, self.max_in_flight, report).await? {
+                    Collected::All(rows) => RangeRead::UpTo(high, rows),
+                    Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
+                });
             }
             Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await,
             Ranges::ByCount => {
@@ -273,9 +275,10 @@ pub(super) enum RangeRead {
     TooLarge { rows: u64, reached: i64 },
 }
 
-/// Most records of a read, and the heights of the list.
+/// Most records of a read.
 struct Budget {
     max_rows: u64,
+    /// Heights that may have records, over which those of the first page are extrapolated.
     heights: Option<(i64, i64)>,
 }
 
@@ -288,6 +291,7 @@ impl Budget {
         if self.max_rows == u64::MAX || rows == 0 {
             return false;
         }
+        // A range that is too large is read in halves, so that a wrong guess costs requests and nothing else.
         let read = (high as f64 - reached as f64 + 1.0).max(1.0);
         let expected = rows as f64 * (high as f64 - low as f64 + 1.0) / read;
         rows > self.max_rows || expected > 2.0 * self.max_rows as f64
@@ -346,6 +350,7 @@ fn head_source(list: &Query) -> HeadSource {
     if is_of_all { HeadSource::List } else { HeadSource::Chain }
 }
 
+/// Way to read the heights that reading down does not reach: that with the fewest requests.
 fn ranges(list: &Query) -> Ranges {
     let endpoint = list.endpoint();
     let start = endpoint.param("start_height");

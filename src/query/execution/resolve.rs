@@ -15,6 +15,7 @@ const RECENT: i64 = 364 * 86_400_000;
 
 /// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year.
 pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
+    // Without a lowest height, the list of an address may always have older records than the API returns.
     let is_aged = query.endpoint().limit == ResultLimit::LastYear && query.start_height().is_some();
     if query.unresolved().is_none() && (!is_aged || query.is_recent()) {
         return Ok(query.clone());
@@ -25,6 +26,7 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
             Ok(found.with_recent(recorded.is_recent))
         }
         None => {
+            // A recording has the heights that were found: later blocks would be found for the same times.
             let advice = RecordedRange::explain(query);
             let found = find(query, report).await;
             let found = found.map_err(|error| RecordedRange::explained(error, advice.as_deref()))?;
@@ -34,6 +36,8 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
     }
 }
 
+/// Finds the heights of a query. A range that no block can be in is sent as an empty one, so that all that a run does in
+/// the end is done for it as well.
 async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
@@ -48,6 +52,7 @@ async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
             }
         },
         None if end_height.is_some() => end_height,
+        // Each height is a request: the last one has to be known. A list has its end by itself.
         None if is_expanded => match heights.newest().await? {
             Some(newest) => Some(newest.height),
             None => return query.with_heights(Some(1), Some(0)),
@@ -55,6 +60,7 @@ async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
         None => None,
     };
     let start = match start_time {
+        // Both ends of a range of times are included: it begins above the last block that is earlier.
         Some(time) => match heights.find(time - 1).await? {
             TimePosition::At(height) => Some(height + 1),
             TimePosition::Before(first) => Some(first),

@@ -1,4 +1,5 @@
-//! Number of requests of a list that does not change: its reader, on a list whose records have no content.
+//! Number of requests of a list that does not change: its reader, on a list whose records have no content. An estimate is
+//! so right by construction, and stays so when the reader changes.
 
 use std::collections::VecDeque;
 
