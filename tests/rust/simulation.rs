@@ -4,12 +4,18 @@
 //!
 //! A failing seed is the bug report: `make simulate START=<seed> SEEDS=1` replays it.
 
+#[path = "simulation/call.rs"]
+mod call;
 #[path = "simulation/follow.rs"]
 mod follow;
+#[path = "simulation/network.rs"]
+mod network;
 #[path = "simulation/plan.rs"]
 mod plan;
 #[path = "simulation/run.rs"]
 mod run;
+#[path = "simulation/verdict.rs"]
+mod verdict;
 #[path = "simulation/world.rs"]
 mod world;
 

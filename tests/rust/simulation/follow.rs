@@ -9,8 +9,10 @@ use chainframe::query::{Changes, FollowItem, FollowOptions, FollowRun, FollowSta
 use fastrand::Rng;
 use tokio::time::timeout;
 
+use super::call::{Call, client, query};
 use super::plan::{Kind, MIN_PAGE_SIZE, Plan};
-use super::run::{Call, Outcome, client, judge_error, query, rows, rows_of_body};
+use super::run::Outcome;
+use super::verdict::{judge_error, rows, rows_of_body};
 use super::world::{World, height};
 
 /// Processes of one run, each of which follows to the head.
