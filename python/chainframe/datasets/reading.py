@@ -1,0 +1,330 @@
+"""Requests of a scan: those of the queries that its filter leaves, or what costs fewer of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import compute as pc
+
+from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
+from chainframe.datasets.plan import arguments, descending
+from chainframe.datasets.times import Index, is_cheaper, is_searched
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from chainframe import Query, Report
+    from chainframe.datasets.hashes import Lookup
+    from chainframe.datasets.sets import ArgumentColumn
+    from chainframe.datasets.values import Solver
+
+# Most pages of a list that are read to find the heights of times.
+MAX_PROBES = 8
+
+
+@dataclass(frozen=True)
+class _Projected:
+    """Some columns of a query, as an Arrow stream."""
+
+    query: Query[Any]
+    columns: Sequence[str]
+    # Rows of the first batch; the following ones grow.
+    first: int
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        del requested_schema
+        return self.query._arrow_stream(self.columns, self.first)  # noqa: SLF001 - of this package
+
+
+class Reading:
+    """The requests of one scan."""
+
+    def __init__(self, query: Query[Any], argument: ArgumentColumn, solver: Solver | None) -> None:
+        self._query, self._argument = query, argument
+        self.narrowing = Narrowing(query, argument.schema, solver)
+        self._decoded: list[str] = argument.schema.names
+        self.runs: list[Query[Any]] = []
+        """Queries whose records are the result."""
+        self.spent: list[Report] = []
+        """Reports of searches and lookups, whose records are no part of it."""
+
+    def explain(self) -> str:
+        narrowing = self.narrowing
+        queries = narrowing.queries()
+        located = narrowing.located_by(queries)
+        lookup = narrowing.lookup(queries)
+        timed = None if located or lookup else narrowing.by_time(queries)
+        if not queries or timed == []:
+            return "no request: no record can satisfy the filter"
+        lines = [repr(query) for query in queries]
+        if located:
+            lines.append("after a lookup of the hashes for their heights, if all of them are found")
+        if lookup:
+            lines = [repr(narrowing.with_arguments(queries[0], {lookup.parameter: each})) for each in lookup.hashes]
+            lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {queries[0]!r}")
+        elif timed:
+            lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
+        elif not located and not self._floors() and (whole := narrowing.split(queries)) is not None:
+            lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
+        if floors := self._floors():
+            down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
+            lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
+        return "\n".join(lines)
+
+    def queries(self) -> list[Query[Any]]:
+        """Queries for a parallel read, which together return all that the filter can accept."""
+        queries = self.narrowing.located(self.narrowing.queries(), self.spent)
+        lookup = self.narrowing.lookup(queries)
+        if lookup is not None:
+            # A record may have several hashes: the queries would return it several times.
+            (value, *others), fetch = lookup.hashes, partial(self._with_hash, queries[0], lookup)
+            if not others:
+                lookup.fetched(value, fetch)
+                page = None if lookup.is_certain else next(self._stream(queries[0], self.narrowing.page_size), None)
+                if page is not None:
+                    lookup.probe(page, fetch)
+            is_certain = lookup.is_certain and not others
+            return [self.narrowing.with_arguments(queries[0], {lookup.parameter: value})] if is_certain else queries
+        timed = self.narrowing.by_time(queries)
+        if timed is None:
+            return queries
+        page = next(stream := self._stream(queries[0], self.narrowing.page_size), None)
+        stream.close()
+        resolved = None if page is None else self._resolved(queries[0], timed, page)
+        return queries if resolved is None else resolved
+
+    @property
+    def reads_whole_list(self) -> bool:
+        """True if the filter leaves the request as it is. Sends nothing."""
+        queries, narrowing = self.narrowing.queries(), self.narrowing
+        is_narrowed = (
+            narrowing.located_by(queries) or narrowing.lookup(queries) or narrowing.by_time(queries) is not None
+        )
+        return queries == [self._query] and not is_narrowed and not self._floors()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they come, the first after one page."""
+        queries = self.narrowing.queries()
+        located = self.narrowing.located(queries, self.spent)
+        if located is not queries:
+            yield from self._streams(located)
+        elif (lookup := self.narrowing.lookup(queries)) is not None:
+            yield from self._looked_up(queries[0], lookup)
+        elif (timed := self.narrowing.by_time(queries)) is not None:
+            yield from self._timed(queries[0], timed)
+        elif floors := self._floors():
+            yield from self._descended(queries, floors)
+        elif (whole := self.narrowing.split(queries)) is not None:
+            yield from self._split(whole, queries)
+        else:
+            yield from self._streams(queries)
+
+    def _timed(self, query: Query[Any], timed: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        """Reads a list, or the heights of some times where these cost fewer requests or pass the result window."""
+        if not timed or self.narrowing.is_timed(query):
+            yield from self._streams(timed)
+            return
+        bounds = self.narrowing.time_bounds()
+        if bounds is not None and bounds.is_counted:
+            yield from self._indexed(query, Index(bounds, self.narrowing.page_size, arguments(timed[0])))
+            return
+        stream = self._stream(query, self.narrowing.page_size)
+        page = next(stream, None)
+        if page is None:
+            return
+        if (resolved := self._resolved(query, timed, page)) is not None:
+            yield from self._abandon(stream, query, resolved)
+            return
+        yield page
+        yield from stream
+
+    def _split(self, whole: Query[Any], queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        """Reads a list, or parts of it where these cost fewer requests or pass the result window."""
+        stream = self._stream(whole, self.narrowing.page_size)
+        page = next(stream, None)
+        if page is None:
+            return
+        bounds, left, newest = self.narrowing.time_bounds(), self.narrowing.remainder(whole), None
+        if bounds is not None:
+            newest = pc.max(page.column(bounds.height)).as_py()
+        if left.is_capped or left.pages > self.narrowing.cost(queries, newest):
+            yield from self._abandon(stream, whole, queries)
+            return
+        yield page
+        yield from stream
+
+    def _indexed(self, query: Query[Any], index: Index) -> Iterator[pa.RecordBatch]:
+        """Reads a list with a count, or a range of heights that some of its pages show to include the times."""
+        heights = self.narrowing.with_heights(query)
+        stream = self._stream(heights, self.narrowing.page_size)
+        page = next(stream, None)
+        left = self.narrowing.remainder(heights)
+        if page is None or left.pages < DIRECT:
+            counts = 0 if heights is query else None
+        else:
+            index.add(1, page, left.length)
+            counts = self._explored(query, heights, index)
+            if counts is not None and (index.pages() < left.pages or counts > 1):
+                yield from self._abandon(stream, heights, self.narrowing.between(query, index.heights()))
+                return
+        if counts is None:
+            yield from self._abandon(stream, heights, [query])
+            return
+        if page is not None:
+            yield page
+        yield from stream
+
+    def _explored(self, query: Query[Any], heights: Query[Any], index: Index) -> int | None:
+        """Adds pages to an index; returns how often a list was counted, or `None` if heights do not narrow it.
+
+        A record with a time and no height is in the list only: the range of all heights must have as many records. It
+        is counted first, so that new records do not hide one: it never has more records than the list has later.
+        """
+        within, is_whole, counts = index.length, heights is query, 0
+        for _ in range(MAX_PROBES):
+            number = index.next_page()
+            if is_whole and number is None:
+                break
+            total = self._probe(query, number or 1, index)
+            if not is_whole:
+                is_whole, counts = total == within, counts + 1
+                if counts == MAX_COUNTS:
+                    break
+                within = within if is_whole else self._probe(heights, 1, index)
+        return counts if is_whole and index.is_ordered else None
+
+    def _probe(self, query: Query[Any], number: int, index: Index) -> int:
+        """Fetches a page for an index; returns the number of records of the list."""
+        records, total, report = query._page(number)  # noqa: SLF001 - of this package
+        self.spent.append(report)
+        index.add(number, records.to_arrow("decimal").combine_chunks().to_batches()[0], total or 0)
+        return total or 0
+
+    def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:
+        """Reads the records that have some hashes, if responses show that these are all, or else the list."""
+        fetch, stream = partial(self._with_hash, query, lookup), self._stream(query, self.narrowing.page_size)
+        page = next(stream, None) if len(lookup.hashes) > DIRECT else None
+        if page is None or self.narrowing.remainder(query).pages > len(lookup.hashes):
+            found = [lookup.fetched(value, fetch) for value in lookup.hashes]
+            if not lookup.is_certain:
+                page = next(stream, None) if page is None else page
+                if page is not None and self.narrowing.remainder(query).pages > len(lookup.directions):
+                    lookup.probe(page, fetch)
+            if lookup.is_certain:
+                if page is not None:
+                    yield from self._abandon(stream, query, [])
+                yield from found
+                return
+            for run in [run for run in self.runs if run != query]:
+                self._retire(run)
+        if page is not None:
+            yield page
+        yield from stream
+
+    def _with_hash(self, query: Query[Any], lookup: Lookup, value: str) -> pa.RecordBatch:
+        """The records of a list that the API finds by a hash."""
+        one = self.narrowing.with_arguments(query, {lookup.parameter: value})
+        schema = pa.schema([self._argument.schema.field(name) for name in self._decoded])
+        found = pa.Table.from_batches(self._stream(one), schema)
+        return found.combine_chunks().to_batches()[0] if len(found) else pa.RecordBatch.from_pylist([], schema)
+
+    def _abandon(
+        self, stream: Generator[pa.RecordBatch], query: Query[Any], others: list[Query[Any]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Reads other queries in place of one whose first page was read."""
+        stream.close()
+        self._retire(query)
+        yield from self._streams(others)
+
+    def _retire(self, query: Query[Any]) -> None:
+        """Counts the cost of a query whose records are no part of the result."""
+        self.runs.remove(query)
+        self.spent.append(query.report)
+
+    def _resolved(self, query: Query[Any], timed: list[Query[Any]], page: pa.RecordBatch) -> list[Query[Any]] | None:
+        """The queries for times with their heights, or `None` if the list is to be read."""
+        bounds, left = self.narrowing.time_bounds(), self.narrowing.remainder(query)
+        if bounds is None or not is_searched(page, bounds, left, timed):
+            return None
+        if not bounds.is_expanded and not left.is_capped and not self.narrowing.all_have_heights(query, self.spent):
+            return None
+        resolved = []
+        for one in timed:
+            found, report = one._resolved()  # noqa: SLF001 - of this package
+            resolved.append(found)
+            self.spent.append(report)
+        return resolved if is_cheaper(resolved, bounds) else None
+
+    def _floors(self) -> dict[str, int]:
+        """Lowest values that the filter accepts of the columns by which a list is ordered."""
+        return self.narrowing.floors(descending(self.narrowing.resource))
+
+    def _descended(self, queries: list[Query[Any]], floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        """Reads a list in the order of heights down to the lowest height or time that the filter accepts.
+
+        Queries for single heights take over after the first page, if they are fewer than the pages in between.
+        """
+        if len(queries) <= 1 and queries != [self._query]:
+            yield from self._streams(queries)
+            return
+        height, time = descending(self.narrowing.resource)
+        floor = floors.get(height, 0)
+        below: list[Query[Any]] = []
+        stream = self._stream(self._query, self.narrowing.page_size)
+        for batch in stream:
+            yield batch
+            lowest = _lowest(batch, height)
+            if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
+                return
+            if queries == [self._query] and time not in floors:
+                # A height has one block: no page below the lowest one is requested ahead.
+                stream.close()
+                rest = self._query._rest(lowest - floor)  # noqa: SLF001 - of this package
+                yield from self._stream(rest, self.narrowing.page_size)
+                return
+            below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
+            if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
+                break
+        else:
+            return
+        yield from self._streams(below)
+
+    def decode_only(self, names: set[str]) -> None:
+        """Decode only some columns, and those by which the list is read."""
+        if (bounds := self.narrowing.time_bounds()) is not None:
+            names |= {bounds.column, bounds.height}
+        if (lookup := self.narrowing.lookup(self.narrowing.queries())) is not None:
+            names |= lookup.needed
+        names.update(descending(self.narrowing.resource))
+        # A batch without columns has no rows either.
+        known = self._argument.schema.names
+        self._decoded = [name for name in known if name in names] or known[:1]
+
+    def _streams(self, queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        for query in queries:
+            yield from self._stream(query)
+
+    def _stream(self, query: Query[Any], first: int = 1) -> Generator[pa.RecordBatch]:
+        self.runs.append(query)
+        source: Any = _Projected(query, self._argument.sources(self._decoded), first)
+        reader = pa.RecordBatchReader.from_stream(source)
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception:
+                # Arrow's C interface keeps the message only.
+                if query.last_error is not None:
+                    raise query.last_error from None
+                raise
+            yield self._argument.selected(batch, self._decoded)
+
+
+def _lowest(batch: pa.RecordBatch, column: str) -> int:
+    """The lowest height or time in a batch."""
+    lowest = pc.min(batch.column(column)).cast(pa.int64()).as_py()
+    return 0 if lowest is None else int(lowest)
