@@ -170,17 +170,23 @@ enum Unescaped {
     Char(char),
 }
 
+/// The number of these digits.
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    u32::from_str_radix(digits, radix).ok()
+}
+
+/// The character whose code has these digits.
+fn character(digits: &[u8], radix: u32) -> Option<Unescaped> {
+    char::from_u32(number(digits, radix)?).map(Unescaped::Char)
+}
+
 /// The escape of JSON, of a URL or of HTML that `text` begins with, and its length.
 fn escape(text: &[u8]) -> Option<(Unescaped, usize)> {
-    let digits = |digits: &[u8], radix| {
-        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
-        u32::from_str_radix(digits, radix).ok()
-    };
-    let character = |code: Option<u32>| code.and_then(char::from_u32).map(Unescaped::Char);
     match text {
-        [b'\\', b'u', rest @ ..] => Some((character(digits(rest.get(..4)?, 16))?, 6)),
+        [b'\\', b'u', rest @ ..] => Some((character(rest.get(..4)?, 16)?, 6)),
         [b'\\', byte @ (b'"' | b'/' | b'\\'), ..] => Some((Unescaped::Byte(*byte), 2)),
-        [b'%', rest @ ..] => Some((Unescaped::Byte(digits(rest.get(..2)?, 16)? as u8), 3)),
+        [b'%', rest @ ..] => Some((Unescaped::Byte(number(rest.get(..2)?, 16)? as u8), 3)),
         [b'&', rest @ ..] => {
             let end = rest.iter().take(10).position(|byte| *byte == b';')?;
             let unescaped = match &rest[..end] {
@@ -189,8 +195,8 @@ fn escape(text: &[u8]) -> Option<(Unescaped, usize)> {
                 b"gt" => Unescaped::Byte(b'>'),
                 b"quot" => Unescaped::Byte(b'"'),
                 b"apos" => Unescaped::Byte(b'\''),
-                [b'#', b'x' | b'X', code @ ..] => character(digits(code, 16))?,
-                [b'#', code @ ..] => character(digits(code, 10))?,
+                [b'#', b'x' | b'X', code @ ..] => character(code, 16)?,
+                [b'#', code @ ..] => character(code, 10)?,
                 _ => return None,
             };
             Some((unescaped, end + 2))

@@ -111,13 +111,8 @@ impl Cache {
             }
             Ok(found)
         })?;
-        let Some((facts, rows, sum)) = found else { return Ok(None) };
-        let read = || -> Option<Entry> {
-            (checksum(&facts, &rows) == sum).then_some(())?;
-            let facts: Facts = serde_json::from_str(&facts).ok()?;
-            Some(Entry { facts, rows: from_json(record, &rows).ok()?.into() })
-        };
-        let entry = read();
+        let Some(stored) = found else { return Ok(None) };
+        let entry = read_entry(record, &stored);
         if entry.is_none() {
             self.discard(key)?;
         }
@@ -201,8 +196,10 @@ impl Cache {
     pub fn anchor(&self, key: &Key, chain: &str) -> Result<Option<Anchor>, Failure> {
         self.with(|connection| {
             let query = "select height, block_hash from anchors where service = ?1 and chain = ?2";
-            let anchor = |row: &rusqlite::Row<'_>| Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? });
-            connection.query_row(query, params![key.service, chain], anchor).optional()
+            let found = connection.query_row(query, params![key.service, chain], |row| {
+                Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? })
+            });
+            found.optional()
         })
     }
 
@@ -261,6 +258,15 @@ impl Cache {
     fn oldest(&self, now: i64) -> i64 {
         now.saturating_sub(i64::try_from(self.max_age().as_millis()).unwrap_or(i64::MAX))
     }
+}
+
+/// A stored result from its facts, rows and checksum; `None` if it is not as it was written.
+fn read_entry(record: &'static RecordType, (facts, rows, sum): &(String, Vec<u8>, String)) -> Option<Entry> {
+    if checksum(facts, rows) != *sum {
+        return None;
+    }
+    let facts: Facts = serde_json::from_str(facts).ok()?;
+    Some(Entry { facts, rows: from_json(record, rows).ok()?.into() })
 }
 
 fn checksum(facts: &str, rows: &[u8]) -> String {

@@ -93,14 +93,17 @@ struct Line<'a> {
     error: Option<RecordedFailure>,
 }
 
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 impl Request {
     /// The GET of a target, its path below the base URL's.
     pub fn get(target: &str) -> Self {
-        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        let params = pairs.map(|(name, value)| (decode(name), decode(value))).collect();
+        let params = pairs.map(|(name, value)| (decoded(name), decoded(value))).collect();
         Self { method: "GET".into(), path: path.into(), params }
     }
 

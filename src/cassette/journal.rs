@@ -67,17 +67,17 @@ impl Journal {
 
     /// The recordings that any of the processes has played.
     pub fn played(&self) -> HashSet<(Request, usize)> {
-        let played = |entry| if let Entry::Played(key, position) = entry { Some((key, position)) } else { None };
-        self.read().into_iter().filter_map(played).collect()
+        let entries = self.read().into_iter();
+        entries.filter_map(|entry| if let Entry::Played(key, at) = entry { Some((key, at)) } else { None }).collect()
     }
 
     /// The requests that any of the processes has missed.
     pub fn missed(&self) -> Vec<String> {
-        let missed = |entry| if let Entry::Missed(request) = entry { Some(request) } else { None };
-        match self.file {
-            Some(_) => self.read().into_iter().filter_map(missed).collect(),
-            None => self.missed.load().to_vec(),
+        if self.file.is_none() {
+            return self.missed.load().to_vec();
         }
+        let entries = self.read().into_iter();
+        entries.filter_map(|entry| if let Entry::Missed(request) = entry { Some(request) } else { None }).collect()
     }
 
     /// A report of what was played is no reason to fail a request.

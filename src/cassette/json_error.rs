@@ -32,16 +32,15 @@ pub fn explain(error: &serde_json::Error) -> String {
     if error.classify() != Category::Data {
         return format!("invalid JSON: {text}");
     }
-    let member = |text: &str| text.trim_matches('`').to_owned();
     if let Some(name) = text.strip_prefix("missing field ") {
-        return format!("{:?} is missing", member(name));
+        return format!("{:?} is missing", name.trim_matches('`'));
     }
     if let Some(name) = text.strip_prefix("duplicate field ") {
-        return format!("{:?} is given twice", member(name));
+        return format!("{:?} is given twice", name.trim_matches('`'));
     }
     if let Some((name, expected)) = text.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", ")) {
         let known = expected.trim_start_matches("expected ").trim_start_matches("one of ").replace('`', "");
-        return format!("unknown member {:?}; expected one of {known}", member(name));
+        return format!("unknown member {:?}; expected one of {known}", name.trim_matches('`'));
     }
     let mismatch = ["invalid type: ", "invalid value: "].iter().find_map(|kind| text.strip_prefix(kind));
     match mismatch.and_then(|rest| rest.rsplit_once(", expected ")) {

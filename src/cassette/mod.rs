@@ -213,12 +213,14 @@ impl Cassette {
 
     /// Contents of the file when it was opened, in its order.
     pub fn summaries(&self) -> Vec<Summary> {
-        let summary = |request: &Request| {
-            let recordings = self.inner.by_request.get(request)?;
-            let played = if self.mode().only_records() { 0 } else { recordings.played() };
-            Some(Summary { interactions: recordings.interactions.clone(), played })
-        };
-        self.inner.order.iter().filter_map(summary).collect()
+        let Inner { by_request, order, .. } = &*self.inner;
+        let recordings = order.iter().filter_map(|request| by_request.get(request));
+        recordings
+            .map(|recordings| {
+                let played = if self.mode().only_records() { 0 } else { recordings.played() };
+                Summary { interactions: recordings.interactions.clone(), played }
+            })
+            .collect()
     }
 
     /// Refuses all further requests: the test of the cassette has ended.
@@ -310,11 +312,11 @@ impl Cassette {
 
     /// True if the request will be played once more.
     pub fn has_next(&self, request: &Request) -> bool {
-        let left = |one: &Recordings| {
-            self.inner.options.allow_playback_repeats || one.played.load(Ordering::Relaxed) < one.interactions.len()
-        };
-        let key = self.stored(request).map(|request| self.inner.options.match_on.key(&request));
-        !self.mode().only_records() && key.is_ok_and(|key| self.inner.by_request.get(&key).is_some_and(left))
+        let Inner { options, by_request, .. } = &*self.inner;
+        let Ok(request) = self.stored(request) else { return false };
+        let Some(recordings) = by_request.get(&options.match_on.key(&request)) else { return false };
+        let is_left = recordings.played.load(Ordering::Relaxed) < recordings.interactions.len();
+        !self.mode().only_records() && (options.allow_playback_repeats || is_left)
     }
 
     /// Appends the outcome of a request to the file, unless another process has recorded it; done when this returns.
@@ -358,8 +360,8 @@ impl Cassette {
     /// True if a recording may be replayed for a request with another value of that parameter.
     pub fn may_differ(&self, parameter: &str, value: &str) -> bool {
         let Options { match_on, scrub, .. } = &self.inner.options;
-        let is_scrubbed = |scrub: &Scrub| scrub.text(value).is_ok_and(|scrubbed| scrubbed != value);
-        self.may_replay() && (!match_on.is_compared(parameter) || scrub.as_ref().is_some_and(is_scrubbed))
+        let scrubbed = scrub.as_ref().and_then(|scrub| scrub.text(value).ok());
+        self.may_replay() && (!match_on.is_compared(parameter) || scrubbed.is_some_and(|scrubbed| scrubbed != value))
     }
 
     /// Removes from the file what was replaced.

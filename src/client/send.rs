@@ -223,14 +223,13 @@ impl Client {
                 "secrets or the host in the data of a recorded response were redacted: a replay will differ".into()
             });
         }
-        let seconds = |after: Duration| (after.as_secs_f64() * 1e3).round() / 1e3;
         let now = self.now();
         let retry_after = response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now));
         let skew = clock::of_response(response, now).filter(|_| response.status == UNAUTHORIZED);
         Outcome::Response(cassette::RecordedResponse {
             status: response.status,
             // Either header may be a date, which would show when it was recorded.
-            retry_after: retry_after.map(seconds),
+            retry_after: retry_after.map(|after| (after.as_secs_f64() * 1e3).round() / 1e3),
             clock_skew: skew.map(|skew| (skew as f64 / 1e3).round() as i64),
             body: body.into(),
         })

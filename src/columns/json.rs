@@ -13,10 +13,9 @@ use crate::interface::{Kind, RecordType};
 
 /// Returns the rows of columns that are all decoded.
 pub fn to_json(record: &'static RecordType, chunks: &[Columns]) -> serde_json::Result<Vec<u8>> {
-    let named = |chunk: &Columns| -> BTreeMap<&str, Column> {
-        record.fields.iter().map(|field| field.name).zip(chunk.columns.iter().cloned()).collect()
-    };
-    serde_json::to_vec(&chunks.iter().map(named).collect::<Vec<_>>())
+    let names = record.fields.iter().map(|field| field.name);
+    let chunks = chunks.iter().map(|chunk| names.clone().zip(chunk.columns.iter().cloned()).collect());
+    serde_json::to_vec(&chunks.collect::<Vec<BTreeMap<&str, Column>>>())
 }
 
 /// Returns the rows that `to_json` wrote for the same record type.

@@ -278,11 +278,10 @@ impl From<Fault> for Declared {
 pub fn read(json: &str) -> Result<Vec<Fault>, String> {
     let given: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| explain(&error))?;
     let is_one = given.len() == 1;
-    let read = |(position, one): (usize, &RawValue)| {
-        let named = |problem| if is_one { problem } else { format!("fault {}: {problem}", position + 1) };
-        read_one(one.get()).map_err(named)
-    };
-    given.into_iter().enumerate().map(read).collect()
+    let faults = (1..).zip(given).map(|(number, one)| {
+        read_one(one.get()).map_err(|problem| if is_one { problem } else { format!("fault {number}: {problem}") })
+    });
+    faults.collect()
 }
 
 /// Reads a fault as JSON; the error names the member.

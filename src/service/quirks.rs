@@ -98,13 +98,16 @@ impl Turn<'_> {
 
     /// The parameters that take effect.
     pub fn effective(&self, parameters: Parameters) -> Parameters {
-        let is_ignored = |name: &str| {
-            let ignores =
-                |running: &&Running| matches!(&running.quirk, Quirk::FilterIgnored { filter } if filter == name);
-            self.quirks.iter().find(ignores).is_some_and(Running::note)
-        };
-        let values = parameters.values.into_iter().filter(|(name, _)| !is_ignored(name)).collect();
+        let values = parameters.values.into_iter().filter(|(name, _)| !self.ignores(name)).collect();
         Parameters { values, ..parameters }
+    }
+
+    /// True if a quirk makes the service ignore a filter; it is then noted as used.
+    fn ignores(&self, name: &str) -> bool {
+        let mut quirks = self.quirks.iter();
+        let ignoring =
+            quirks.find(|running| matches!(&running.quirk, Quirk::FilterIgnored { filter } if filter == name));
+        ignoring.is_some_and(Running::note)
     }
 
     /// Number of the newest records that the replica lacks.

@@ -55,18 +55,18 @@ impl Renderer {
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
         let record = endpoint.record();
         let source = |table: &'static Table| RowSource { table, select: table.select(record) };
-        let member = |(_, field): (usize, &crate::interface::Field)| {
+        let members = record.sent().map(|(_, field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);
             let is_hash = HASHES.contains(&field.name);
             Member { key: format!("{}:", quoted(&name)), kind: field.kind, is_identity, is_hash }
-        };
+        });
         Some(Renderer {
             endpoint,
             synthetic: source(Table::of(record)?),
             loaded: source(Table::loaded(endpoint)?),
             mirrored: source(Table::mirrored(endpoint)?),
-            members: record.sent().map(member).collect(),
+            members: members.collect(),
             directions: directions(deployment),
         })
     }

@@ -320,48 +320,50 @@ pub(super) fn reply_now(state: &ServiceState, request: &Request, now: DateTime<U
 }
 
 fn look_up_now(state: &ServiceState, endpoint: usize, request: &LookUp) -> Reply {
-    let reply = || -> Result<Reply, rusqlite::Error> {
-        let renderer = &state.renderers[endpoint];
-        let mut store = lock(&state.store);
-        store.refresh(&state.settings)?;
-        if let Some(body) = store.recorded(&request.request)? {
-            let code = serde_json::from_slice(&body).map(|Coded { code }| code).unwrap_or_default();
-            return Ok(Reply::json(200, &code, body));
-        }
-        let parameters = match Parameters::read(&request.query, renderer.endpoint, &state.settings) {
-            Ok(parameters) => parameters,
-            Err(error_response) => return Ok(Reply::error_response(&error_response)),
-        };
-        let mut quirks = lock(&state.quirks);
-        let mut turn = quirks.next();
-        let parameters = turn.effective(parameters);
-        let is_list = renderer.endpoint.page_size_max().is_some();
-        let due = state.due(Instant::now());
-        if is_list && due > 0 {
-            store.grow(due, Some(&parameters))?;
-        }
-        let body = match store.read(|store| renderer.body(store, &parameters, &state.settings, &mut turn)) {
-            Ok(body) => body,
-            Err(LookUpError::Database(error)) => return Err(error),
-            Err(LookUpError::NotHeld) => {
-                let msg = store.user_data().explain_miss(renderer.endpoint, &request.request, &parameters);
-                return Ok(Reply::error_response(&ErrorResponse::new("50044", msg)));
-            }
-        };
-        let found = if body.found { Some(&parameters) } else { None };
-        let growth = state.growth.load(Ordering::Relaxed);
-        if growth > 0 && is_list {
-            store.grow(growth, found)?;
-        }
-        if let Some((every, depth)) = lock(&state.reorg).filter(|_| is_list)
-            && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
-        {
-            store.reorganize(depth)?;
-        }
-        Ok(Reply::json(200, "0", body.text))
-    };
-    reply()
+    try_look_up(state, endpoint, request)
         .unwrap_or_else(|error| Reply::error_response(&ErrorResponse::new("50026", format!("System error: {error}"))))
+}
+
+/// The reply to a request; the lists that it shows have grown, or were reorganized, by what is due now.
+fn try_look_up(state: &ServiceState, endpoint: usize, request: &LookUp) -> Result<Reply, rusqlite::Error> {
+    let renderer = &state.renderers[endpoint];
+    let mut store = lock(&state.store);
+    store.refresh(&state.settings)?;
+    if let Some(body) = store.recorded(&request.request)? {
+        let code = serde_json::from_slice(&body).map(|Coded { code }| code).unwrap_or_default();
+        return Ok(Reply::json(200, &code, body));
+    }
+    let parameters = match Parameters::read(&request.query, renderer.endpoint, &state.settings) {
+        Ok(parameters) => parameters,
+        Err(error_response) => return Ok(Reply::error_response(&error_response)),
+    };
+    let mut quirks = lock(&state.quirks);
+    let mut turn = quirks.next();
+    let parameters = turn.effective(parameters);
+    let is_list = renderer.endpoint.page_size_max().is_some();
+    let due = state.due(Instant::now());
+    if is_list && due > 0 {
+        store.grow(due, Some(&parameters))?;
+    }
+    let body = match store.read(|store| renderer.body(store, &parameters, &state.settings, &mut turn)) {
+        Ok(body) => body,
+        Err(LookUpError::Database(error)) => return Err(error),
+        Err(LookUpError::NotHeld) => {
+            let msg = store.user_data().explain_miss(renderer.endpoint, &request.request, &parameters);
+            return Ok(Reply::error_response(&ErrorResponse::new("50044", msg)));
+        }
+    };
+    let found = if body.found { Some(&parameters) } else { None };
+    let growth = state.growth.load(Ordering::Relaxed);
+    if growth > 0 && is_list {
+        store.grow(growth, found)?;
+    }
+    if let Some((every, depth)) = lock(&state.reorg).filter(|_| is_list)
+        && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
+    {
+        store.reorganize(depth)?;
+    }
+    Ok(Reply::json(200, "0", body.text))
 }
 
 /// The code of a recorded reply, for the request_log.

@@ -144,8 +144,9 @@ pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulat
     let reject = |problem: String| Err(ServiceError::setting("faults", problem));
     let paths: Vec<String> = ENDPOINTS.iter().map(|endpoint| deployment.expand(endpoint.path)).collect();
     for fault in faults {
-        let is_served = |part: &String| !part.is_empty() && paths.iter().any(|path| path.contains(part));
-        if let Some(part) = fault.path.as_ref().filter(|part| !is_served(part)) {
+        if let Some(part) = &fault.path
+            && (part.is_empty() || !paths.iter().any(|path| path.contains(part)))
+        {
             return reject(format!("must have a path that is a part of one of {}; got {part:?}", paths.join(", ")));
         }
         if matches!(fault.kind, FaultKind::Unreachable(_)) && !is_simulated {

@@ -29,11 +29,12 @@ pub fn _client_count() -> u64 {
 #[pyfunction]
 pub fn _sent_requests() -> Vec<(u64, String, String, bool, bool, u64)> {
     let sent = cassette::sent();
-    let row = |(sender, count): (&cassette::Sender, &u64)| {
-        let cassette::Sender { origin, base_url, is_loopback, is_recorded } = sender;
-        (origin.number, origin.place.clone(), base_url.to_string(), *is_loopback, *is_recorded, *count)
-    };
-    sent.iter().map(row).collect()
+    sent.iter()
+        .map(|(sender, count)| {
+            let cassette::Sender { origin, base_url, is_loopback, is_recorded } = sender;
+            (origin.number, origin.place.clone(), base_url.to_string(), *is_loopback, *is_recorded, *count)
+        })
+        .collect()
 }
 
 /// The number of a client, and the line that calls the package to make it, if origins are kept.
@@ -41,16 +42,20 @@ pub fn origin(py: Python<'_>) -> Option<Arc<cassette::Origin>> {
     if !KEEPS_ORIGINS.load(Ordering::Relaxed) {
         return None;
     }
-    let outside = |mut frame: Bound<'_, PyAny>| loop {
+    let frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe"));
+    let place = frame.and_then(caller_of_package).ok()?;
+    let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
+    Some(Arc::new(cassette::Origin { number, place }))
+}
+
+/// File and line of the first frame, outwards from this one, that is not of the package.
+fn caller_of_package(mut frame: Bound<'_, PyAny>) -> PyResult<String> {
+    loop {
         let module: String = frame.getattr("f_globals")?.get_item("__name__")?.extract().unwrap_or_default();
         if module.split('.').next() != Some("chainframe") {
             let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
-            return Ok::<_, PyErr>(format!("{file}:{}", frame.getattr("f_lineno")?));
+            return Ok(format!("{file}:{}", frame.getattr("f_lineno")?));
         }
         frame = frame.getattr("f_back")?;
-    };
-    let frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe"));
-    let place = frame.and_then(outside).ok()?;
-    let number = CLIENTS.fetch_add(1, Ordering::Relaxed);
-    Some(Arc::new(cassette::Origin { number, place }))
+    }
 }

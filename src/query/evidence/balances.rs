@@ -145,7 +145,9 @@ impl Account {
     /// Compares the sum with the most that it was, after the records of a height.
     fn end_height(&mut self) {
         if self.sum > self.most {
-            (self.most, self.most_height, self.times_most) = (self.sum, self.height, 1);
+            self.most = self.sum;
+            self.most_height = self.height;
+            self.times_most = 1;
         } else if self.sum == self.most {
             self.times_most = self.times_most.saturating_add(1).min(MAX_ZEROS);
         }

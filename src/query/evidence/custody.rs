@@ -86,8 +86,7 @@ impl Custody {
     /// The finding on the transfers so far; those of the lowest height are cut unless the list was read to its end.
     pub fn finding(&self, law: &Law, is_to_end: bool) -> Finding {
         let mut tally = self.tally.clone();
-        let is_whole = |id: &&Id| is_to_end || id.height > self.lowest;
-        let mut ids: Vec<&Id> = self.ids.values().filter(is_whole).collect();
+        let mut ids: Vec<&Id> = self.ids.values().filter(|id| is_to_end || id.height > self.lowest).collect();
         ids.sort_unstable_by_key(|id| std::cmp::Reverse(id.height));
         ids.into_iter().for_each(|id| tally.add(id, || "a token id".into()));
         Finding {

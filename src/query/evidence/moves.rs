@@ -131,7 +131,7 @@ impl Positions {
             Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
             _ => None,
         };
-        let read = move |row: usize| {
+        (0..rows.rows()).filter_map(move |row| {
             let is_pending = match states.get(row)? {
                 SUCCESS => false,
                 PENDING => true,
@@ -150,8 +150,7 @@ impl Positions {
                 to: to.get(row).and_then(|address| self.holder(address)),
                 height: height(row),
             })
-        };
-        (0..rows.rows()).filter_map(read)
+        })
     }
 
     /// Hash of an address; `None` where several share a member: which of them holds the token is not known.

@@ -41,7 +41,8 @@ impl Spans {
         while let Some((&low, &high)) = self.spans.range(..=last.saturating_add(1)).next_back()
             && high >= first.saturating_sub(1)
         {
-            (first, last) = (first.min(low), last.max(high));
+            first = first.min(low);
+            last = last.max(high);
             self.spans.remove(&low);
         }
         if self.spans.len() < MAX_SPANS {

@@ -68,9 +68,11 @@ impl Trail {
         // Each transfer adds its receiver and takes away its sender, in any order: what is left is the last holder and the
         // first.
         let sum = self.transfers().fold(0_u64, |sum, (from, to)| sum.wrapping_add(to).wrapping_sub(from));
-        let is_last = |holder: u64| after.may_be(holder) && self.transfers().any(|(_, to)| to == holder);
-        let mut before: Vec<u64> =
-            self.transfers().map(|(from, _)| from).filter(|from| is_last(from.wrapping_add(sum))).collect();
+        let mut before: Vec<u64> = self.transfers().map(|(from, _)| from).collect();
+        before.retain(|from| {
+            let last = from.wrapping_add(sum);
+            after.may_be(last) && self.transfers().any(|(_, to)| to == last)
+        });
         before.sort_unstable();
         before.dedup();
         match before[..] {

@@ -80,18 +80,15 @@ impl ValueRange {
     /// True if a value is in the range.
     pub fn contains(&self, value: &str) -> bool {
         let Some(value) = Number::parse(value) else { return false };
-        let is_less = |edge: &str| Number::parse(edge).is_some_and(|edge| value.is_less_than(&edge));
-        self.low.as_ref().is_none_or(|edge| !is_less(&edge.at))
-            && self.high.as_ref().is_none_or(|edge| is_less(&edge.at))
+        self.low.as_ref().is_none_or(|edge| !is_below(&value, &edge.at))
+            && self.high.as_ref().is_none_or(|edge| is_below(&value, &edge.at))
     }
 
     /// True if a value is outside of what is requested, so that the filter was not applied.
     pub fn is_foreign(&self, value: &str) -> bool {
         let Some(value) = Number::parse(value) else { return false };
-        let end = |text: &str| Number::parse(text).is_some_and(|end| end.is_less_than(&value));
-        let is_below = |text: &str| Number::parse(text).is_some_and(|end| value.is_less_than(&end));
-        self.low.as_ref().is_some_and(|edge| is_below(&edge.below))
-            || self.high.as_ref().is_some_and(|edge| end(&edge.above))
+        self.low.as_ref().is_some_and(|edge| is_below(&value, &edge.below))
+            || self.high.as_ref().is_some_and(|edge| is_above(&value, &edge.above))
     }
 
     /// Splits the range, which has `records` records with these values among them, into about `parts`; none if it cannot
@@ -117,8 +114,7 @@ impl ValueRange {
     fn around(&self, value: &Decimal, records: u64) -> Vec<Self> {
         let below = previous(value).map(|previous| Edge::between(&previous, value));
         let above = Edge::between(value, &next(value));
-        let is_beyond = |edge: &Edge| !self.contains(&edge.at);
-        let edges: Vec<Edge> = below.into_iter().chain([above]).filter(|edge| !is_beyond(edge)).collect();
+        let edges: Vec<Edge> = below.into_iter().chain([above]).filter(|edge| self.contains(&edge.at)).collect();
         let mut ranges = self.cut_at(edges, records);
         if let Some(range) = ranges.iter_mut().find(|range| range.contains(&value.to_string())) {
             range.only = Some(value.to_string());
@@ -131,6 +127,14 @@ impl ValueRange {
         let highs = edges.iter().cloned().map(Some).chain([self.high.clone()]);
         lows.zip(highs).map(|(low, high)| Self { low, high, only: None, of: records }).collect()
     }
+}
+
+fn is_below(value: &Number<'_>, edge: &str) -> bool {
+    Number::parse(edge).is_some_and(|edge| value.is_less_than(&edge))
+}
+
+fn is_above(value: &Number<'_>, edge: &str) -> bool {
+    Number::parse(edge).is_some_and(|edge| edge.is_less_than(value))
 }
 
 /// Index nearest to `index` at which a value follows a smaller one.

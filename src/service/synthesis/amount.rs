@@ -26,6 +26,11 @@ impl Spelling {
     }
 }
 
+/// `units` divided by 10^`scale`, exactly, in any of the spellings.
+pub fn spelled(units: u128, scale: u32, random: &mut Random) -> String {
+    decimal(units, scale, Spelling::any(random, units, scale))
+}
+
 /// `units` divided by 10^`scale`, exactly.
 pub fn decimal(units: u128, scale: u32, spelling: Spelling) -> String {
     let scale = scale as usize;

@@ -92,8 +92,8 @@ impl Ledger {
         } else if wish.is_mint || holdings.parts.is_empty() || chance.per_mille(300) {
             holdings.mint(token, wish, chance)
         } else {
-            let fits = |holder| Some(holder) == wish.from;
-            let part = holdings.part(chance, fits).unwrap_or_else(|| chance.index(holdings.parts.len()));
+            let part = holdings.part(chance, |holder| Some(holder) == wish.from);
+            let part = part.unwrap_or_else(|| chance.index(holdings.parts.len()));
             holdings.hand_over(part, (!burns).then_some(wish.to), wish.units)
         }
     }

@@ -1,6 +1,6 @@
 //! The tokens: hundreds, of every protocol, issued over four years; the first of them are the ones that move.
 
-use super::amount::{Spelling, decimal};
+use super::amount::{Spelling, decimal, spelled};
 use super::random::Random;
 use super::{Cell, DAY_MS, HEAD_TIME, Row, SPAN_MS};
 
@@ -73,7 +73,6 @@ impl Token {
         let worth_wanted = 10_u128.pow(22) * u128::from(80 + random.below(20)) / 100 / (index as u128 + 1);
         let price = if fungible && index != SPAM { (worth_wanted / circulating).max(1) } else { 0 };
         let worth = circulating * price;
-        let dollars = |units, scale, random: &mut Random| decimal(units, scale, Spelling::any(random, units, scale));
         let contract = random.address();
         let issued = random.between(HEAD_TIME - YEARS_MS, newest);
         random.skip();
@@ -95,14 +94,14 @@ impl Token {
             },
             circulating_supply: if protocol == "ERC721" { "1".into() } else { decimal(circulating, 2, Spelling::Bare) },
             circulating,
-            price: dollars(price, 8, random),
+            price: spelled(price, 8, random),
             market_cap: decimal(worth, 10, Spelling::Bare),
             volume: if fungible {
-                dollars(worth / u128::from(20 + random.below(400)), 10, random)
+                spelled(worth / u128::from(20 + random.below(400)), 10, random)
             } else {
                 String::new()
             },
-            locked: if random.per_mille(300) { dollars(worth / 7, 10, random) } else { "0".into() },
+            locked: if random.per_mille(300) { spelled(worth / 7, 10, random) } else { "0".into() },
             website: if random.per_mille(600) { format!("https://token-{index}.example/") } else { String::new() },
             logo: format!("https://static.example/logo/{contract}.png"),
             contract,

@@ -1,6 +1,6 @@
 //! Main-chain transactions and their token transfers.
 
-use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::amount::{COIN_SCALE, Spelling, decimal, spelled, units};
 use super::ledger::{Movement, Wish};
 use super::random::Random;
 use super::token::Token;
@@ -44,8 +44,8 @@ impl Gas {
     pub fn new(random: &mut Random, used: i64) -> Self {
         let price = random.between(1_000_000_000, 90_000_000_000) as u128;
         let fee = price * used.unsigned_abs() as u128;
-        let spell = |units, random: &mut Random| decimal(units, COIN_SCALE, Spelling::any(random, units, COIN_SCALE));
-        Self { used, limit: used + random.between(0, used / 2), price: spell(price, random), fee: spell(fee, random) }
+        let limit = used + random.between(0, used / 2);
+        Self { used, limit, price: spelled(price, COIN_SCALE, random), fee: spelled(fee, COIN_SCALE, random) }
     }
 }
 
