@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -183,104 +182,6 @@ def test_error_is_raised_after_the_records_before_it(server: StrictServer) -> No
                 next(records)
         server.on("blocks", numbered)
         assert [record.height for record in records] == list(range(160, 0, -1))
-
-
-@pytest.mark.parametrize("way", ["records", "batches", "reader", "stream"])
-def test_read_ahead_is_bounded(server: StrictServer, way: str) -> None:
-    """Memory holds the batch being built, the requests in flight and the pages that wait for one of them."""
-    server.on("blocks", numbered)
-    with server.client(concurrency=3) as client:
-        query = client.blocks(page_size=5)
-        held = []
-        if way == "batches":
-            items: Any = iter(query.batches(batch_size=10))
-        elif way == "reader":
-            items = iter(query.to_arrow_batch_reader(batch_size=10))
-        elif way == "stream":
-            items = iter(pa.RecordBatchReader.from_stream(query))
-        else:
-            # Pages that arrived together are returned together, up to the number in flight.
-            items = ([record] for record in query)
-        given = most = 0
-        for batch in items:
-            given += len(batch)
-            most = max(most, 3 * 5 if way == "records" else len(batch))
-            held.append(5 * len(server.requests) - given)
-        assert given == 5 * PAGES
-        assert max(held) <= most + 3 * 3 * 5
-
-
-GROWTH = """
-import sys
-import chainframe as cf
-
-def peak():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-
-url, way = sys.argv[1:]
-client = cf.Client(base_url=url, api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
-query = client.large_transactions(page_size=5)
-if way == "batches":
-    batches = query.batches(batch_size=10)
-elif way == "reader":
-    batches = query.to_arrow_batch_reader(batch_size=10)
-else:
-    batches = ([record] for record in query)
-early, records = 0, 0
-for batch in batches:
-    records += len(batch)
-    early = early or peak()
-print(records, peak() - early)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-@pytest.mark.parametrize("way", ["batches", "reader", "records"])
-def test_memory_of_a_stream_does_not_depend_on_its_length(way: str) -> None:
-    """A third of a gigabyte passes through; what it may leave is a small part of that."""
-    page = page_of("large_transactions", [{"txid": "number", "input": "x" * 200_000}] * 5, totalPage="300").body
-    with StrictServer() as server:
-        count = iter(range(1_000_000))
-        # No two pages are the same.
-        server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count)))  # type: ignore[method-assign]
-        script = [sys.executable, "-c", GROWTH, server.url, way]
-        done = subprocess.run(script, capture_output=True, text=True, check=True)
-    records, growth = map(int, done.stdout.split())
-    assert records == 1_500
-    assert growth < 100 << 20
-
-
-MANY = """
-import duckdb
-import chainframe as cf
-
-def peak():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-
-import sys
-client = cf.Client(base_url=sys.argv[1], api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
-query = client.cross_chain_transactions()
-duckdb.execute("set enable_progress_bar = false")
-before = peak()
-print(*duckdb.sql("select count(*), count(id) from query").fetchall()[0], peak() - before)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-def test_two_million_records_pass_through_a_relation() -> None:
-    """They are about 300 MB of columns. Pages in flight and DuckDB's buffers take up to 200."""
-    rows = [{"id": "0x" + "a" * 128, "zoneBlockHeight": "1"}] * 10_000
-    listed = [{"id": "number", "zoneBlockHeight": "1"}, *rows[1:]]
-    page = page_of("cross_chain_transactions", listed, totalPage="200", total="2000000").body
-    with StrictServer() as server:
-        count = iter(range(1_000_000))
-        server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]
-        done = subprocess.run([sys.executable, "-c", MANY, server.url], capture_output=True, text=True, check=True)
-    records, hashes, growth = map(int, done.stdout.split())
-    assert records == hashes == 2_000_000
-    assert growth < 250 << 20
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")

@@ -18,9 +18,9 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.sinks import Synced
-from chainframe.sinks.sync import Form, run, run_async
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
+from chainframe.sinks.sync import Form, run, run_async
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
 

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 import chainframe as cf
-from chainframe.sinks.sync import run
 from chainframe.sinks.contract import name_parts
+from chainframe.sinks.sync import run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
 from sync_places import EVENTS, FINAL, Query, execute, stored, synced

@@ -12,10 +12,10 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 import chainframe as cf
-from chainframe.sinks.sync import run
 from chainframe.sinks.contract import Change
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
+from chainframe.sinks.sync import run
 from chainframe.sinks.targets import sink_of
 from sync_places import EVENTS, FINAL, TABLE, Query, execute, stored, synced
 
