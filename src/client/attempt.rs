@@ -85,21 +85,8 @@ impl Client {
                 FailedAttempt::fatal(error)
             })?;
         let event = Event { target, attempts, waited, sent, replayed };
-        if let Some(Observation { report, .. }) = observation
-            && let Err(error) = &outcome
-        {
-            report.error = Some(error.phase.as_str());
-            report.replayed = replayed;
-        }
-        let response = outcome.map_err(|error| {
-            if error.timed_out && !replayed {
-                self.in_flight().overloaded(sent, self.limiter().allowed());
-            }
-            log::emit(Level::Debug, || {
-                event.text(&format!("phase={} error={:?}", error.phase, error.problem.to_string()))
-            });
-            FailedAttempt::from_transport_error(endpoint, error, attempts, replayed)
-        })?;
+        let response =
+            outcome.map_err(|error| self.on_transport_error(endpoint, error, &event, observation.as_mut()))?;
         if !replayed {
             self.inner.shared.usage.add_response(response.body.len());
         }
@@ -124,36 +111,68 @@ impl Client {
         log::emit(Level::Debug, || {
             event.text(&format!("status={} code={} bytes={bytes}", response.status, code.unwrap_or("-")))
         });
-        let error = match classified {
+        match classified {
             Ok(page) => {
-                if !replayed && !expectation.is_doubtful(&page) {
-                    self.limiter().succeeded(sent);
-                    let in_flight = self.in_flight();
-                    in_flight.succeeded(sent, bytes, self.limiter().allowed());
-                    self.limiter().pace(in_flight.pace());
-                } else if !replayed && !self.inner.shared.empty_responses.is_routine() {
-                    self.limiter().suspect(sent);
+                if !replayed {
+                    self.on_page_response(&page, expectation, sent, bytes);
                 }
                 let elapsed = sent.elapsed();
-                return Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited });
+                Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited })
             }
-            Err(error) => error,
-        };
+            Err(error) => {
+                let retry = self.on_error_response(&error, sent, replayed);
+                let skew = match &error {
+                    Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => {
+                        clock::of_response(&response, self.now()).map(|skew| (offset, skew))
+                    }
+                    _ => None,
+                };
+                let rejected = if is_rejection(&error) { generation } else { None };
+                Err(FailedAttempt { error, retry, skew, rejected, replayed, stale_connection: false })
+            }
+        }
+    }
+
+    fn on_transport_error(
+        &self,
+        endpoint: &Endpoint,
+        error: TransportError,
+        event: &Event<'_>,
+        observation: Option<&mut Observation>,
+    ) -> FailedAttempt {
+        if let Some(Observation { report, .. }) = observation {
+            report.error = Some(error.phase.as_str());
+            report.replayed = event.replayed;
+        }
+        if error.timed_out && !event.replayed {
+            self.in_flight().overloaded(event.sent, self.limiter().allowed());
+        }
+        log::emit(Level::Debug, || event.text(&format!("phase={} error={:?}", error.phase, error.problem.to_string())));
+        FailedAttempt::from_transport_error(endpoint, error, event.attempts, event.replayed)
+    }
+
+    /// Tells the rate limiter and the limit of requests in flight of a page. An empty one may be a throttle in disguise.
+    fn on_page_response(&self, page: &Page, expectation: Expectation, sent: Instant, bytes: usize) {
+        if !expectation.is_doubtful(page) {
+            self.limiter().succeeded(sent);
+            let in_flight = self.in_flight();
+            in_flight.succeeded(sent, bytes, self.limiter().allowed());
+            self.limiter().pace(in_flight.pace());
+        } else if !self.inner.shared.empty_responses.is_routine() {
+            self.limiter().suspect(sent);
+        }
+    }
+
+    /// Tells the rate limiter and the limit of requests in flight of a throttle. Returns what the error says of another
+    /// attempt.
+    fn on_error_response(&self, error: &Error, sent: Instant, replayed: bool) -> Failure {
         let retry_after = if Bug::RetryAfterIgnored.is_planted() { None } else { error.retry_after() };
         if error.is_throttle() && !replayed {
             self.inner.shared.usage.add_throttle();
             self.limiter().throttled(sent, retry_after);
             self.in_flight().throttled(sent, self.limiter().allowed());
         }
-        let skew = match &error {
-            Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => {
-                clock::of_response(&response, self.now()).map(|skew| (offset, skew))
-            }
-            _ => None,
-        };
-        let retry = Failure { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
-        let rejected = if is_rejection(&error) { generation } else { None };
-        Err(FailedAttempt { error, retry, skew, rejected, replayed, stale_connection: false })
+        Failure { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after }
     }
 }
 
