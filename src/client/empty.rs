@@ -16,10 +16,11 @@ use crate::process::ForkSafeMutex;
 /// Wait before the first repetition; it doubles with each. Services count requests over a second as a rule, so that two
 /// waits outlast a throttle.
 const FIRST_WAIT: Duration = Duration::from_millis(400);
-/// Repetitions where no page is known to have records.
+/// Repetitions before an empty response is believed. One is not enough for a service that empties responses at random: of
+/// few lists, two empty responses in a row may be the only ones.
 const REPETITIONS: u32 = 2;
-/// Repetitions where a control request follows.
-const REPETITIONS_BEFORE_CONTROL: u32 = 1;
+/// Repetitions of a routine one, if a page is known to have records.
+const ROUTINE_REPETITIONS: u32 = 1;
 /// Repetitions at a service that has throttled by empty responses.
 const REPETITIONS_IF_THROTTLING: u32 = 4;
 /// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
@@ -101,16 +102,15 @@ impl EmptyResponses {
     pub(super) fn decide(&self, repetitions: u32, sent: Instant) -> Verdict {
         let mut state = self.0.lock();
         let has_control = state.control.is_some();
-        let wanted = match (state.is_throttling, has_control) {
-            (true, _) => REPETITIONS_IF_THROTTLING,
-            (false, true) => REPETITIONS_BEFORE_CONTROL,
-            (false, false) => REPETITIONS,
+        let is_routine = state.confirmed >= ROUTINE;
+        let (wanted, first_wait) = match (state.is_throttling, is_routine) {
+            (true, _) => (REPETITIONS_IF_THROTTLING, FIRST_WAIT),
+            (false, true) if has_control => (ROUTINE_REPETITIONS, ROUTINE_WAIT),
+            (false, true) => (REPETITIONS, ROUTINE_WAIT),
+            (false, false) => (REPETITIONS, FIRST_WAIT),
         };
         if repetitions < wanted {
-            let is_routine = state.confirmed >= ROUTINE && !state.is_throttling;
-            let longer = u32::from(has_control && !state.is_throttling);
-            let first = if is_routine { ROUTINE_WAIT } else { FIRST_WAIT * (1 << longer) };
-            return Verdict::RepeatAfter(first * (1 << repetitions));
+            return Verdict::RepeatAfter(first_wait * (1 << repetitions));
         }
         let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
         match &state.control {
@@ -152,10 +152,10 @@ mod tests {
         assert_eq!((count, believed(verdict)), (REPETITIONS, Some(BelievedEmpty::Repeated)));
         responses.on_records(control(), start);
         let (count, verdict) = repetitions(&responses, later);
-        assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, None));
+        assert_eq!((count, believed(verdict)), (REPETITIONS, None));
         responses.on_records(None, later);
         let (count, verdict) = repetitions(&responses, later);
-        assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, Some(BelievedEmpty::Confirmed)));
+        assert_eq!((count, believed(verdict)), (REPETITIONS, Some(BelievedEmpty::Confirmed)));
     }
 
     #[test]
@@ -164,10 +164,10 @@ mod tests {
         responses.on_records(control(), now);
         for _ in 0..ROUTINE {
             assert!(!responses.is_routine());
-            responses.decide(REPETITIONS_BEFORE_CONTROL, now);
+            responses.decide(REPETITIONS, now);
         }
         assert!(responses.is_routine());
-        assert_eq!(repetitions(&responses, now).0, REPETITIONS_BEFORE_CONTROL);
+        assert_eq!(repetitions(&responses, now).0, ROUTINE_REPETITIONS);
         responses.on_throttle();
         assert!(!responses.is_routine() && responses.is_throttling());
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);

@@ -25,6 +25,8 @@ struct Attempts {
     repetitions: u32,
     /// Time of sending of the first of them.
     first_empty: Option<Instant>,
+    /// True once a response was empty that had to have records.
+    was_emptied: bool,
     /// Time spent in attempts and in the pauses between them. The queue for a permit is not included: it says nothing
     /// about the service, and grows with the caller's own requests.
     spent: Duration,
@@ -118,6 +120,9 @@ impl Client {
             let is_first = expectation.page == 1;
             let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation });
             empty_responses.on_records(control, fetched.sent);
+            if attempts.was_emptied {
+                empty_responses.on_throttle();
+            }
         }
         if let Some(empty) = attempts.first_empty {
             empty_responses.on_throttle();
@@ -197,6 +202,7 @@ impl Client {
         failed: FailedAttempt,
     ) -> Result<Duration, Error> {
         let FailedAttempt { error, retry, skew, rejected, replayed, stale_connection } = failed;
+        attempts.was_emptied |= matches!(error, Error::Empty { .. });
         // A replay ends where the recording ended.
         if replayed && self.is_played_out(target) {
             return Err(error);
