@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use divide::Dividing;
 use output::{RunOutput, SliceStart};
+use send::SliceSizes;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
@@ -48,8 +49,8 @@ pub struct Run {
     observed: Observed,
     /// Reading of a list beyond the result window.
     dividing: Dividing,
-    /// Most records of a slice that has ended.
-    longest_slice: Option<u64>,
+    /// Sizes of the slices that have ended.
+    sizes: SliceSizes,
     /// The end of the last slice.
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
@@ -105,7 +106,7 @@ impl Run {
             resumed_slice: None,
             next_slice: 0,
             dividing: Dividing::of(start),
-            longest_slice: None,
+            sizes: SliceSizes::default(),
             end: None,
             max_in_flight: usize::MAX,
             is_cut: false,
@@ -355,8 +356,7 @@ impl Run {
     /// Ends the slice that is being delivered.
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
-        let records = fetcher.list.returned();
-        self.longest_slice = Some(self.longest_slice.map_or(records, |longest| longest.max(records)));
+        self.sizes.add(fetcher.list.returned());
         self.current = CurrentSlice::default();
         self.end = fetcher.list.end();
         for reason in limits(&self.query, &fetcher, &self.output.evidence) {

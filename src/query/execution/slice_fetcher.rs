@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::fetch_task::FetchTask;
+use super::fetch_task::{Extent, FetchTask};
 use super::selection::Selection;
 use crate::client::{Error, Expectation};
 use crate::columns::Column;
@@ -22,6 +22,9 @@ use crate::query::snapshot::{
 /// Responses that may be held or awaited for each request in flight.
 pub(super) const HELD: usize = 3;
 
+/// Least records that the response to a lookup is expected to have.
+pub(super) const LOOKUP_ROWS: u64 = 16;
+
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
@@ -33,6 +36,8 @@ pub(super) struct SliceFetcher {
     pub skip: u64,
     /// True if the caller wants no more records.
     is_stopped: bool,
+    /// Records that the list has at least, by a first response that was not taken yet.
+    announced: Option<u64>,
 }
 
 impl SliceFetcher {
@@ -40,7 +45,7 @@ impl SliceFetcher {
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query), 0, &[]);
-        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false }
+        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false, announced: None }
     }
 
     /// The slice with the number of records that a discarded reading of it received.
@@ -94,7 +99,29 @@ impl SliceFetcher {
 
     /// Number of requests without a response.
     pub fn unanswered(&self) -> usize {
-        self.in_flight.iter().filter(|(_, task)| !task.has_response()).count()
+        self.in_flight.iter().filter(|(_, task)| task.extent().is_none()).count()
+    }
+
+    /// Notes the number of pages that a first response counts which waits for those of the slices before.
+    pub fn note_first_page(&mut self) {
+        let [(request, task)] = self.in_flight.make_contiguous() else { return };
+        if request.page != 1 || self.announced.is_some() {
+            return;
+        }
+        let Some(Extent { pages, rows }) = task.extent() else { return };
+        let full_pages = pages.unwrap_or(1).saturating_sub(1);
+        self.announced = Some(if full_pages > 0 { full_pages * request.limit + 1 } else { rows });
+        self.list.announce(full_pages + 1);
+    }
+
+    /// Records that are still to come at least; `None` before the first response.
+    pub fn least_to_come(&self) -> Option<u64> {
+        let list = &self.list;
+        match (list.end(), list.snapshot().min_length) {
+            (Some(_), _) => Some(0),
+            (None, 0) => self.announced,
+            (None, records) => Some(records.saturating_sub(list.returned())),
+        }
     }
 
     /// Sends the next request, if the list has one by now. Its response is notified to `responses`.
@@ -105,7 +132,13 @@ impl SliceFetcher {
         let slice = self.slice;
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
-        self.in_flight.push_back((request, FetchTask::spawn(fetch, responses.clone())));
+        let extent_of = |fetched: &Result<Page, Error>| {
+            fetched.as_ref().map_or_else(
+                |_| Extent::default(),
+                |page| Extent { pages: page.total_pages, rows: page.columns.rows() as u64 },
+            )
+        };
+        self.in_flight.push_back((request, FetchTask::spawn(fetch, extent_of, responses.clone())));
         true
     }
 
@@ -247,10 +280,10 @@ pub(super) async fn fetch(
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
-    let rows = if query.is_paged() { request.limit as usize } else { query.slices().hashes(slice).len().max(16) };
+    let hashes = query.slices().hashes(slice).len() as u64;
+    let row_hint = if query.is_paged() { request.limit } else { hashes.max(LOOKUP_ROWS) } as usize;
     let offset = (request.page - 1) * request.limit;
-    let expected =
-        Expectation { row_hint: rows, page: request.page, offset, must_have_rows, projection: query.projection() };
+    let expected = Expectation { row_hint, page: request.page, offset, must_have_rows, projection: query.projection() };
     let target = query.target(slice, request.page, request.limit, request.height_bound);
     // Counted when it is sent: the run may be gone when the response arrives.
     let fetched =
@@ -384,7 +417,8 @@ fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
         // The last page of a list has at least one record.
         Purpose::Records => {
             let position = (request.page - 1) * request.limit;
-            let is_known = request.height_bound.is_none() && position < list.snapshot().min_length;
+            let is_listed = position < list.snapshot().min_length || list.is_announced(request.page);
+            let is_known = request.height_bound.is_none() && is_listed;
             is_known && !list.is_beyond_window(request)
         }
     }

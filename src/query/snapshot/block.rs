@@ -5,6 +5,8 @@
 //! |---|---|---|---|
 //! | `First` | page 1 | the only page | ended |
 //! | | | one of several | `Ahead` |
+//! | | has arrived, and waits for the slices before | `Announced` |
+//! | `Announced` | next pages, several in flight | page 1, as in `First` | `Ahead`, or ended |
 //! | `Ahead` | next pages, several in flight | not the last | `Ahead` |
 //! | | | the last | ended |
 //! | | | begins below the next record, or shows another length | failed: the block was replaced |
@@ -25,6 +27,8 @@ pub struct BlockReader {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     First,
+    /// The list has so many pages.
+    Announced(u64),
     Ahead,
 }
 
@@ -40,6 +44,18 @@ impl BlockReader {
             list.end_with(End::List);
         }
         Self { list, phase: Phase::Ahead }
+    }
+
+    /// Allows the pages that follow the first one, before its response is taken.
+    pub fn announce(&mut self, pages: u64) {
+        if let Phase::First = self.phase {
+            self.phase = Phase::Announced(pages);
+            self.list.next_page = 2;
+        }
+    }
+
+    pub fn is_announced(&self, page: u64) -> bool {
+        matches!(self.phase, Phase::Announced(pages) if page <= pages)
     }
 
     /// All pages but the last are full.
@@ -76,11 +92,14 @@ impl Reader for BlockReader {
     }
 
     fn is_ahead(&self) -> bool {
-        matches!(self.phase, Phase::Ahead)
+        matches!(self.phase, Phase::Ahead | Phase::Announced(_))
     }
 
     fn allow_ahead(&mut self, page: u64) -> bool {
-        self.list.has_page(page)
+        match self.phase {
+            Phase::Announced(pages) => page <= pages,
+            Phase::First | Phase::Ahead => self.list.has_page(page),
+        }
     }
 
     fn request(&self) -> PageRequest {
@@ -88,9 +107,12 @@ impl Reader for BlockReader {
     }
 
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        if let Phase::First = self.phase {
+        if let Phase::First | Phase::Announced(_) = self.phase {
             self.phase = Phase::Ahead;
-            return self.begin(request, response);
+            let next_page = self.list.next_page;
+            let accepted = self.begin(request, response);
+            self.list.next_page = self.list.next_page.max(next_page);
+            return accepted;
         }
         let view = self.list.view(request, response);
         self.on_page(&view)

@@ -82,6 +82,18 @@ impl ListReader {
         Some(PageRequest { height_bound: list.bound, ..request })
     }
 
+    /// Allows the pages of a list of one block to be requested, of which the first has arrived, but was not taken yet.
+    pub fn announce(&mut self, pages: u64) {
+        if let Self::Block(reader) = self {
+            reader.announce(pages);
+        }
+    }
+
+    /// True for a page that a first response has counted which was not taken yet.
+    pub fn is_announced(&self, page: u64) -> bool {
+        if let Self::Block(reader) = self { reader.is_announced(page) } else { false }
+    }
+
     /// Takes back a request that was cancelled.
     pub fn cancel(&mut self, request: &PageRequest) {
         if self.is_ahead() {

@@ -58,6 +58,8 @@ def lists_of(client: cf.Client) -> dict[str, cf.Query[Any]]:
     tokens = [token.token_contract_address or "" for token in client.tokens(max_items=3).collect()]
     # Each of these heights has one page.
     heights: Any = {"start_height": newest - 489, "end_height": newest - 354}
+    # Of these, 5 of 40 have several.
+    dense: Any = {"start_height": newest - 76, "end_height": newest - 37}
     return {
         "blocks": client.blocks(page_size=50),
         "blocks, limited": client.blocks(page_size=20, max_items=2_000),
@@ -75,6 +77,8 @@ def lists_of(client: cf.Client) -> dict[str, cf.Query[Any]]:
         "address_transactions, limited": client.address_transactions(addresses[0], page_size=10, max_items=1_000),
         "heights": client.transactions(**heights),
         "heights, limited": client.transactions(**heights, max_items=1_200),
+        "dense heights": client.transactions(**dense),
+        "dense heights, limited": client.transactions(start_height=newest - 717, max_items=3_000),
         "hashes": client.logs([record.tx_id or "" for record in transactions[:100]]),
         "set": client.token_transfers(tokens, page_size=20),
         "set, five lists": client.address_transactions([*addresses, addresses[0].upper(), tokens[0]], page_size=10),
@@ -105,6 +109,16 @@ def test_no_list_is_read_in_single_file(service: LocalService, names: list[str])
         if mean < 0.8 * IN_FLIGHT or full < 0.5:
             too_few[name] = (round(mean, 1), round(full, 2), len(attempts))
     assert too_few == {}
+
+
+def test_a_client_with_another_concurrency_counts_its_own_requests(service: LocalService) -> None:
+    attempts: list[cf.Attempt] = []
+    with service.client(rate_limit=None, concurrency=4, on_attempt=attempts.append) as client:
+        options: dict[str, Any]
+        for options, most in (({"strict": True}, 4), ({"concurrency": 1}, 1), ({"concurrency": IN_FLIGHT}, IN_FLIGHT)):
+            attempts.clear()
+            client.with_options(**options).blocks(page_size=50, max_items=2_000).collect()
+            assert max(in_flight for _, in_flight in counted(attempts)) == most
 
 
 class Weather(NamedTuple):

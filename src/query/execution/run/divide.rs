@@ -202,9 +202,11 @@ impl Run {
         }
     }
 
-    /// True if a slice may be opened next to those that are open: the last look is at a list that nothing is read of.
+    /// True if a slice may be opened next to those that are open. The last look is at a list that nothing is read of. The
+    /// beginning of a list that may grow is proven for the number of records that are wanted of it.
     pub(super) fn may_open(&self, slice: u64) -> bool {
-        self.fetchers.is_empty() || !self.query.slices().is_last_look(slice)
+        let is_beginning = self.query.may_grow() && self.query.max_items().is_some();
+        self.fetchers.is_empty() || !(is_beginning || self.query.slices().is_last_look(slice))
     }
 
     /// Begins to read the ranges of a list that was read up to its cut.

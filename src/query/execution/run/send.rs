@@ -1,11 +1,33 @@
 //! The requests that a run sends ahead: how many, and of which slices.
 
 use super::Run;
-use crate::query::execution::slice_fetcher::{HELD, SliceFetcher};
+use crate::query::execution::slice_fetcher::{HELD, LOOKUP_ROWS, SliceFetcher};
 use crate::query::snapshot::FirstPage;
 
 /// Requests ahead of a caller that may need no other page, until it has taken as many pages.
 const MIN_AHEAD: u64 = 4;
+
+/// Sizes of slices that were read.
+#[derive(Default)]
+pub(super) struct SliceSizes {
+    slices: u64,
+    /// Sum of the squares of their records.
+    squares: f64,
+}
+
+impl SliceSizes {
+    pub fn add(&mut self, records: u64) {
+        self.slices += 1;
+        self.squares += (records as f64).powi(2);
+    }
+
+    /// Root mean square of the sizes and a first guess: as few large slices are expected as cost no more than a request
+    /// or two that are not needed.
+    fn typical(&self, first: u64) -> u64 {
+        let squares = self.squares + (first as f64).powi(2);
+        (squares / (self.slices + 1) as f64).sqrt().ceil() as u64
+    }
+}
 
 impl Run {
     /// Sends requests until `concurrency` of them are without a response. Others may have one that waits for those before
@@ -25,8 +47,14 @@ impl Run {
         let mut unanswered: usize = self.fetchers.iter().map(SliceFetcher::unanswered).sum();
         let concurrency = self.max_in_flight();
         let max_held = self.max_held(concurrency);
-        let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
+        let left = self.remaining();
+        let page_size = self.query.page_size().max(1);
+        let size = self.typical_size();
+        // Records of the open slices, from the first to this one.
+        let mut expected: u64 = 0;
         for fetcher in &mut self.fetchers {
+            fetcher.note_first_page();
+            let wanted = left.map(|left| left.saturating_sub(expected).div_ceil(page_size).max(1));
             while unanswered < concurrency
                 && taken < max_held
                 && wanted.is_none_or(|wanted| (fetcher.in_flight() as u64) < wanted)
@@ -35,12 +63,12 @@ impl Run {
                 taken += 1;
                 unanswered += 1;
             }
+            expected = expected.saturating_add(fetcher.least_to_come().unwrap_or(size));
         }
-        let max_slices = self.max_slices();
         while unanswered < concurrency
             && taken < max_held
             && self.next_slice < self.query.slices().count()
-            && (self.fetchers.len() as u64) < max_slices
+            && left.is_none_or(|left| expected < left)
             && self.may_open(self.next_slice)
         {
             let mut fetcher = self.open(self.next_slice);
@@ -49,17 +77,18 @@ impl Run {
             self.next_slice += 1;
             taken += 1;
             unanswered += 1;
+            expected = expected.saturating_add(size);
         }
     }
 
-    /// Slices that may be read at a time. With a limit, later ones may not be needed: heights are, as long as each of them
-    /// has no more records than one had before.
-    fn max_slices(&self) -> u64 {
-        let Some(left) = self.remaining() else { return u64::MAX };
-        match self.longest_slice {
-            Some(longest) if self.query.slices().height(0).is_some() => (left / longest.max(1)).max(1),
-            Some(_) | None => 1,
+    /// Records that a slice is taken to have before its first response. Of the requests of a bound, none is for a slice that
+    /// may not be reached.
+    fn typical_size(&self) -> u64 {
+        if self.query.client().requests_left().is_some() {
+            return u64::MAX;
         }
+        let first = if self.query.is_paged() { self.query.page_size() } else { LOOKUP_ROWS };
+        self.sizes.typical(first)
     }
 
     /// Most responses that are held or awaited. A recording has one request after the other, and of the requests of a bound

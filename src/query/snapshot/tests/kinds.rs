@@ -26,6 +26,35 @@ fn list_of_one_block_is_read_page_by_page() {
     }
 }
 
+#[test]
+fn pages_of_a_block_that_its_first_page_counts_are_requested_before_it_is_taken() {
+    let mut reader = ListReader::new(spec(ListKind::Fixed));
+    let first = reader.next_request(0).expect("a request");
+    assert!(reader.next_request(1).is_none());
+    reader.announce(3);
+    let ahead: Vec<_> = (1..3).map(|in_flight| reader.next_request(in_flight).expect("a request")).collect();
+    assert_eq!([ahead[0].page, ahead[1].page], [2, 3]);
+    assert!(reader.next_request(3).is_none());
+    assert_eq!([2, 3, 4].map(|page| reader.is_announced(page)), [true, true, false]);
+    for (request, keys) in [first, ahead[0], ahead[1]].iter().zip([vec![1, 2, 3], vec![4, 5, 6], vec![7]]) {
+        let rows = Keys(keys);
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(3), total: Some(7) };
+        assert_eq!(reader.on_response(request, &response).unwrap().rows, 0..rows.0.len());
+    }
+    assert_eq!((reader.end(), reader.returned()), (Some(End::List), 7));
+}
+
+#[test]
+fn first_page_that_is_cancelled_is_requested_again_before_those_that_it_counts() {
+    let mut reader = ListReader::new(spec(ListKind::Fixed));
+    let first = reader.next_request(0).expect("a request");
+    reader.announce(2);
+    let second = reader.next_request(1).expect("a request");
+    reader.cancel(&second);
+    reader.cancel(&first);
+    assert_eq!([0, 1].map(|in_flight| reader.next_request(in_flight).map(|request| request.page)), [Some(1), Some(2)]);
+}
+
 /// The pages of a list of one block: their keys, and the number of pages and of records that they report.
 fn read_block(pages: &[(&[u64], u64, Option<u64>)]) -> Result<u64, Error> {
     let mut reader = ListReader::new(spec(ListKind::Fixed));
