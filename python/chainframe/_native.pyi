@@ -227,7 +227,8 @@ class Client:
         `with_options`. The next one raises `BudgetExceededError`. Default: `CHAINFRAME_MAX_REQUESTS`, or no bound.
     concurrency : "auto" or int
         Maximum number of requests in flight, from 1 to 256. "auto" is rate times latency, as far as the service has
-        shown them: from 2 to 64, and no more than 32 MiB of responses.
+        shown them: from 2 to 64, and no more than 32 MiB of responses. Default: `CHAINFRAME_CONCURRENCY` ("auto" or
+        an integer), or "auto".
     strict : bool
         If True, an incomplete result raises `IncompleteResultError` instead of a warning.
     numbers : {"decimal", "float", "string"}, optional
@@ -845,6 +846,7 @@ class Client:
         max_retries: int = ...,
         rate_limit: Literal["auto"] | float | None = ...,
         max_requests: int | None = ...,
+        concurrency: Literal["auto"] | int = ...,
         strict: bool = ...,
         numbers: Literal["decimal", "float", "string"] | None = ...,
         cache: Cache | str | PathLike[str] | None = ...,
@@ -852,8 +854,9 @@ class Client:
     ) -> Client:
         """Return a client with other options that shares the connections of this one.
 
-        It also shares the clock correction, the retry budget, the limit of requests in flight, `usage` and, unless its
-        `rate_limit` is another one, the rate limiter. Closing either client closes the idle connections of both.
+        It also shares the clock correction, the retry budget, `usage` and, unless its `rate_limit` or its `concurrency`
+        is another one, the rate limiter and the limit of requests in flight. Closing either client closes the idle
+        connections of both.
 
         Parameters
         ----------
@@ -867,6 +870,8 @@ class Client:
             "auto", requests per second, or None for unlimited.
         max_requests : int or None, optional
             Maximum number of requests of the returned client. They also count against the maximum of this one.
+        concurrency : "auto" or int, optional
+            Maximum number of requests in flight. Those of this client are not counted.
         strict : bool, optional
             If True, an incomplete result raises `IncompleteResultError`.
         numbers : {"decimal", "float", "string"} or None, optional
@@ -1078,6 +1083,10 @@ class Usage:
     @property
     def replayed(self) -> int:
         """Number of requests that a cassette answered; they are not in `requests`."""
+
+    @property
+    def cached(self) -> int:
+        """Number of records that a cache had; they were not requested."""
 
     @property
     def bytes(self) -> int:
@@ -4191,7 +4200,9 @@ def _restore_estimate(
     limitations: Any,
 ) -> Estimate: ...
 def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...
-def _restore_usage(requests: int, retries: int, throttled: int, replayed: int, bytes: int, waited: float) -> Usage: ...
+def _restore_usage(
+    requests: int, retries: int, throttled: int, replayed: int, cached: int, bytes: int, waited: float
+) -> Usage: ...
 def _set_telemetry(functions: tuple[Callable[[str], Any], Callable[[Attempt], object]] | None) -> None: ...
 def _package_attribute(name: str) -> object: ...
 def _set_result(future: Any) -> None: ...

@@ -84,6 +84,7 @@ pub struct Client {
 struct Inner {
     settings: Settings,
     limiter: Arc<PerProcess<Arc<RateLimiter>>>,
+    in_flight: Arc<PerProcess<Arc<InFlight>>>,
     bounds: RequestBounds,
     shared: Arc<Shared>,
 }
@@ -94,7 +95,6 @@ struct Shared {
     account: Account,
     decoders: Vec<Decoder>,
     http: PerProcess<Arc<HttpTransport>>,
-    in_flight: PerProcess<Arc<InFlight>>,
     budget: Budget,
     empty_responses: Arc<EmptyResponses>,
     clock: Clock,
@@ -115,7 +115,6 @@ impl Client {
             account,
             decoders,
             http: PerProcess::new(),
-            in_flight: PerProcess::new(),
             budget: Budget::new(),
             empty_responses: Arc::default(),
             clock: Clock::default(),
@@ -123,7 +122,8 @@ impl Client {
             cache_checks: CacheChecks::default(),
         };
         let bounds = RequestBounds::default().and(settings.max_requests.map(RequestBound::new).transpose()?);
-        let inner = Inner { settings, limiter: Arc::default(), bounds, shared: Arc::new(shared) };
+        let inner =
+            Inner { settings, limiter: Arc::default(), in_flight: Arc::default(), bounds, shared: Arc::new(shared) };
         let client = Self { inner: Arc::new(inner) };
         // Made now, so that a bad certificate file or proxy is an error where it was given.
         if !client.only_replays() {
@@ -133,9 +133,10 @@ impl Client {
     }
 
     /// A client with other options that shares the connections, the clock, the retry budget, the usage, the bounds of
-    /// requests and, unless its rate limit is another one, the rate limiter. A bound of its own applies as well.
+    /// requests and, unless its rate limit or its concurrency is another one, the rate limiter and the requests in flight.
+    /// A bound of its own applies as well.
     pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
-        let Inner { settings, limiter, bounds, shared } = &*self.inner;
+        let Inner { settings, limiter, in_flight, bounds, shared } = &*self.inner;
         let is_bounded = options.max_requests.is_some();
         let settings = settings.with_options(options)?;
         let own = match is_bounded.then_some(settings.max_requests).flatten() {
@@ -143,8 +144,11 @@ impl Client {
             None => None,
         };
         let bounds = bounds.and(own);
-        let limiter = if settings.rate_limit == self.settings().rate_limit { limiter.clone() } else { Arc::default() };
-        Ok(Self { inner: Arc::new(Inner { settings, limiter, bounds, shared: shared.clone() }) })
+        let given = self.settings();
+        let limiter = if settings.rate_limit == given.rate_limit { limiter.clone() } else { Arc::default() };
+        let in_flight = if settings.concurrency == given.concurrency { in_flight.clone() } else { Arc::default() };
+        let inner = Inner { settings, limiter, in_flight, bounds, shared: shared.clone() };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     pub fn settings(&self) -> &Settings {
@@ -183,6 +187,11 @@ impl Client {
     /// Figures of all requests so far, of this client and of those that share its connections.
     pub fn usage(&self) -> Usage {
         self.inner.shared.usage.read()
+    }
+
+    /// Counts records that the cache had.
+    pub fn add_cached(&self, records: u64) {
+        self.inner.shared.usage.add_cached(records);
     }
 
     /// Blocks of the cache that this client has compared with the service.
@@ -231,8 +240,7 @@ impl Client {
 
     fn in_flight(&self) -> Arc<InFlight> {
         let concurrency = self.inner.settings.concurrency;
-        let Ok(in_flight) =
-            self.inner.shared.in_flight.get(|| Ok::<_, Infallible>(Arc::new(InFlight::new(concurrency))));
+        let Ok(in_flight) = self.inner.in_flight.get(|| Ok::<_, Infallible>(Arc::new(InFlight::new(concurrency))));
         in_flight
     }
 

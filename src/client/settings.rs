@@ -57,6 +57,7 @@ pub struct RequestOptions {
     pub max_retries: Option<i64>,
     pub rate_limit: Option<RateLimit>,
     pub max_requests: Option<Option<i64>>,
+    pub concurrency: Option<Concurrency<i64>>,
     pub strict: Option<bool>,
     pub numbers: Option<Option<DecimalPolicy>>,
     pub cache: Option<Option<Cache>>,
@@ -119,10 +120,6 @@ impl Settings {
         if let Some(proxy) = &proxy {
             proxy.check_origin(&url)?;
         }
-        let concurrency = match given.concurrency {
-            Concurrency::Fixed(fixed) => Concurrency::Fixed(within("concurrency", fixed, 1, MAX_CONCURRENCY)?),
-            Concurrency::Auto => Concurrency::Auto,
-        };
         Ok(Self {
             origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
             prefix: url.path().trim_end_matches('/').to_owned(),
@@ -135,8 +132,7 @@ impl Settings {
             deadline: deadline(given.deadline)?,
             max_retries: max_retries(given.max_retries)?,
             rate_limit: rate_limit(given.rate_limit)?,
-            // Prefetched requests that are dropped would be recorded by chance, and so replay by chance.
-            concurrency: if given.cassette.is_some() { Concurrency::Fixed(1) } else { concurrency },
+            concurrency: concurrency(given.concurrency, given.cassette.is_some())?,
             max_requests: max_requests(given.max_requests)?,
             strict: given.strict,
             numbers: given.numbers,
@@ -166,6 +162,9 @@ impl Settings {
         }
         if let Some(given) = options.max_requests {
             settings.max_requests = max_requests(given)?;
+        }
+        if let Some(given) = options.concurrency {
+            settings.concurrency = concurrency(given, settings.cassette.is_some())?;
         }
         settings.strict = options.strict.unwrap_or(settings.strict);
         settings.numbers = options.numbers.unwrap_or(settings.numbers);
@@ -272,6 +271,16 @@ fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, least: i64, most: 
 
 fn deadline(value: Option<f64>) -> Result<Option<Duration>, Error> {
     value.map(|value| seconds("deadline", value)).transpose()
+}
+
+/// With a cassette, one request is in flight: prefetched requests that are dropped would be recorded by chance, and so
+/// replay by chance.
+fn concurrency(given: Concurrency<i64>, has_cassette: bool) -> Result<Concurrency, Error> {
+    let concurrency = match given {
+        Concurrency::Fixed(fixed) => Concurrency::Fixed(within("concurrency", fixed, 1, MAX_CONCURRENCY)?),
+        Concurrency::Auto => Concurrency::Auto,
+    };
+    Ok(if has_cassette { Concurrency::Fixed(1) } else { concurrency })
 }
 
 fn max_retries(value: i64) -> Result<u32, Error> {

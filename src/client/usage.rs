@@ -13,6 +13,8 @@ pub struct Usage {
     pub throttled: u64,
     /// Attempts that a cassette answered. They are not sent.
     pub replayed: u64,
+    /// Records that a cache had, and that were not requested.
+    pub cached: u64,
     /// Bytes of response bodies without their content encoding.
     pub bytes: u64,
     /// Time for which requests were held back by the rate limiter, summed over the requests.
@@ -26,6 +28,7 @@ pub(super) struct UsageCounters {
     retries: AtomicU64,
     throttled: AtomicU64,
     replayed: AtomicU64,
+    cached: AtomicU64,
     bytes: AtomicU64,
     waited_micros: AtomicU64,
 }
@@ -37,6 +40,7 @@ impl UsageCounters {
             retries: self.retries.load(Ordering::Relaxed),
             throttled: self.throttled.load(Ordering::Relaxed),
             replayed: self.replayed.load(Ordering::Relaxed),
+            cached: self.cached.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             waited: Duration::from_micros(self.waited_micros.load(Ordering::Relaxed)),
         }
@@ -51,6 +55,10 @@ impl UsageCounters {
 
     pub fn add_replay(&self) {
         self.replayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn add_cached(&self, records: u64) {
+        self.cached.fetch_add(records, Ordering::Relaxed);
     }
 
     pub fn add_response(&self, bytes: usize) {
@@ -72,6 +80,7 @@ impl std::ops::Sub for Usage {
             retries: self.retries.saturating_sub(earlier.retries),
             throttled: self.throttled.saturating_sub(earlier.throttled),
             replayed: self.replayed.saturating_sub(earlier.replayed),
+            cached: self.cached.saturating_sub(earlier.cached),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             waited: self.waited.saturating_sub(earlier.waited),
         }

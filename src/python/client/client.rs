@@ -59,7 +59,7 @@ impl Client {
     #[pyo3(signature = (
         *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
-        max_requests=None, concurrency=or(Concurrency::Auto), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
+        max_requests=None, concurrency=or(None), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
         ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, cache=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
@@ -81,7 +81,7 @@ impl Client {
         max_retries: DeferredArg<i64>,
         rate_limit: DeferredArg<Option<RateLimit>>,
         max_requests: Option<DeferredArg<i64>>,
-        concurrency: DeferredArg<Concurrency<i64>>,
+        concurrency: DeferredArg<Option<Concurrency<i64>>>,
         strict: DeferredArg<bool>,
         numbers: Option<DeferredArg<DecimalPolicy>>,
         max_response_bytes: DeferredArg<i64>,
@@ -194,7 +194,7 @@ impl Client {
 
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
-        rate_limit=..., max_requests=..., strict=..., numbers=..., cache=..., progress=...)")]
+        rate_limit=..., max_requests=..., concurrency=..., strict=..., numbers=..., cache=..., progress=...)")]
     fn with_options<'py>(
         slf: Py<Self>,
         py: Python<'py>,
@@ -210,6 +210,7 @@ impl Client {
                 "max_retries" => changes.max_retries = Some(setting_of(&value, "max_retries")?),
                 "rate_limit" => changes.rate_limit = Some(setting_of(&value, "rate_limit")?),
                 "max_requests" => changes.max_requests = Some(optional_setting_of(&value, "max_requests")?),
+                "concurrency" => changes.concurrency = Some(setting_of(&value, "concurrency")?),
                 "strict" => changes.strict = Some(setting_of(&value, "strict")?),
                 "numbers" => changes.numbers = Some(optional_setting_of(&value, "numbers")?),
                 "cache" => {

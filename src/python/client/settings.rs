@@ -36,7 +36,7 @@ pub struct GivenSettings {
     pub max_retries: DeferredArg<i64>,
     pub rate_limit: DeferredArg<Option<RateLimit>>,
     pub max_requests: Option<DeferredArg<i64>>,
-    pub concurrency: DeferredArg<Concurrency<i64>>,
+    pub concurrency: DeferredArg<Option<Concurrency<i64>>>,
     pub strict: DeferredArg<bool>,
     pub numbers: Option<DeferredArg<DecimalPolicy>>,
     pub max_response_bytes: DeferredArg<i64>,
@@ -83,7 +83,10 @@ impl GivenSettings {
                 Some(given) => Some(given.named("max_requests")?),
                 None => max_requests_of_environment()?,
             },
-            concurrency: self.concurrency.named("concurrency")?,
+            concurrency: match self.concurrency.named("concurrency")? {
+                Some(given) => given,
+                None => concurrency_of_environment()?.unwrap_or(Concurrency::Auto),
+            },
             strict: self.strict.named("strict")?,
             numbers: match self.numbers {
                 Some(given) => Some(given.named("numbers")?),
@@ -232,6 +235,15 @@ impl Readable for Concurrency<i64> {
     }
 }
 
+/// A concurrency that may be left to the environment.
+impl Readable for Option<Concurrency<i64>> {
+    const EXPECTED: &'static str = Concurrency::EXPECTED;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Concurrency::read(given).map(Some)
+    }
+}
+
 impl Readable for Py<Deployment> {
     const EXPECTED: &'static str = "must be a Deployment";
 
@@ -268,6 +280,18 @@ fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
             "CHAINFRAME_RATE_LIMIT",
             format!("must be auto, none or requests per second; got {text:?}"),
         )),
+    }
+}
+
+/// The concurrency of the environment: an integer, or `auto`.
+fn concurrency_of_environment() -> Result<Option<Concurrency<i64>>, Error> {
+    let Some(text) = variables::read("CHAINFRAME_CONCURRENCY", "CHAINFRAME_CONCURRENCY")? else { return Ok(None) };
+    match (text.as_str(), text.parse()) {
+        ("auto", _) => Ok(Some(Concurrency::Auto)),
+        (_, Ok(requests)) => Ok(Some(Concurrency::Fixed(requests))),
+        (_, Err(_)) => {
+            Err(Error::config("CHAINFRAME_CONCURRENCY", format!("must be auto or an integer; got {text:?}")))
+        }
     }
 }
 

@@ -41,6 +41,12 @@ impl Usage {
         self.inner.replayed
     }
 
+    #[doc = doc!(Usage.cached)]
+    #[getter]
+    fn cached(&self) -> u64 {
+        self.inner.cached
+    }
+
     #[doc = doc!(Usage.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
@@ -63,21 +69,22 @@ impl Usage {
     }
 
     fn __repr__(&self) -> String {
-        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let client::Usage { requests, retries, throttled, replayed, cached, bytes, .. } = self.inner;
         let waited = self.waited();
         format!(
-            "Usage(requests={requests}, retries={retries}, throttled={throttled}, replayed={replayed}, bytes={bytes}, \
+            "Usage(requests={requests}, retries={retries}, throttled={throttled}, replayed={replayed}, cached={cached}, bytes={bytes}, \
              waited={waited:.3})"
         )
     }
 
     fn _repr_html_(&self) -> String {
-        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let client::Usage { requests, retries, throttled, replayed, cached, bytes, .. } = self.inner;
         let facts = [
             ("requests", requests.to_string()),
             ("retries", retries.to_string()),
             ("throttled", throttled.to_string()),
             ("replayed", replayed.to_string()),
+            ("records from the cache", cached.to_string()),
             ("received", html::size(bytes)),
             ("waited", format!("{:.1} s", self.waited())),
         ];
@@ -85,14 +92,22 @@ impl Usage {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let client::Usage { requests, retries, throttled, replayed, cached, bytes, .. } = self.inner;
         let restore = py.import("chainframe._native")?.getattr("_restore_usage")?;
-        Ok((restore, (requests, retries, throttled, replayed, bytes, self.waited()).into_pyobject(py)?))
+        Ok((restore, (requests, retries, throttled, replayed, cached, bytes, self.waited()).into_pyobject(py)?))
     }
 }
 
 #[pyfunction]
-pub fn _restore_usage(requests: u64, retries: u64, throttled: u64, replayed: u64, bytes: u64, waited: f64) -> Usage {
+pub fn _restore_usage(
+    requests: u64,
+    retries: u64,
+    throttled: u64,
+    replayed: u64,
+    cached: u64,
+    bytes: u64,
+    waited: f64,
+) -> Usage {
     let waited = Duration::try_from_secs_f64(waited).unwrap_or_default();
-    Usage { inner: client::Usage { requests, retries, throttled, replayed, bytes, waited } }
+    Usage { inner: client::Usage { requests, retries, throttled, replayed, cached, bytes, waited } }
 }

@@ -239,8 +239,10 @@ pub fn size(bytes: u64) -> String {
 /// A usage in one line.
 pub fn usage(usage: &Usage) -> String {
     let retries = if usage.retries == 1 { "retry" } else { "retries" };
+    let cached =
+        if usage.cached == 0 { String::new() } else { format!(", {} from the cache", counted(usage.cached, "record")) };
     format!(
-        "{}, {} {retries}, {} throttled, {} received, {:.1} s held back by the rate limiter",
+        "{}, {} {retries}, {} throttled, {} received, {:.1} s held back by the rate limiter{cached}",
         counted(usage.requests, "request"),
         count(usage.retries),
         count(usage.throttled),

@@ -167,6 +167,7 @@ impl CachedRead<'_> {
         let mut evidence = evidence_of(self.query, Part::FromFirst)?;
         records.chunks().iter().for_each(|rows| evidence.add(rows));
         let findings = evidence.findings(self.query.max_items().is_none());
+        self.query.client().add_cached(held as u64);
         run.report().update(|report| {
             report.evidence = findings;
             report.records = records.len() as u64;

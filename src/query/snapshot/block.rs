@@ -27,7 +27,7 @@ pub struct BlockReader {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     First,
-    /// The list has so many pages.
+    /// Number of pages of the list.
     Announced(u64),
     Ahead,
 }

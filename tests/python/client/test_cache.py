@@ -56,9 +56,12 @@ def test_second_read_takes_one_request_at_most_and_returns_the_same_records(
     service: LocalService, tmp_path: Path
 ) -> None:
     first = {name: query.collect() for name, query in queries(service.client(cache=tmp_path)).items()}
-    for name, query in queries(service.client(cache=tmp_path)).items():
+    client = service.client(cache=tmp_path)
+    for name, query in queries(client).items():
+        before = client.usage
         read = query.collect()
         assert read == first[name], name
+        assert (client.usage - before).cached == len(read), name
         assert read.report.requests <= 1, (name, read.report)
         assert read.report.complete
         assert read.report.records == len(read)

@@ -179,6 +179,8 @@ def test_an_export_keeps_what_the_bound_allowed(service: LocalService, tmp_path:
     [
         ("RATE_LIMIT", "fast", 'CHAINFRAME_RATE_LIMIT must be auto, none or requests per second; got "fast"'),
         ("RATE_LIMIT", "0", "rate_limit .* must be between"),
+        ("CONCURRENCY", "several", 'CHAINFRAME_CONCURRENCY must be auto or an integer; got "several"'),
+        ("CONCURRENCY", "0", r"concurrency .*\(0\) must be between 1 and 256"),
         ("MAX_REQUESTS", "many", 'CHAINFRAME_MAX_REQUESTS must be an integer; got "many"'),
         ("MAX_REQUESTS", "0", r"max_requests .*\(0\) must be at least 1"),
     ],
@@ -191,22 +193,27 @@ def test_malformed_variables_are_config_errors(
         service.client()
 
 
-def rate_limit_shown_by(client: cf.Client) -> str:
-    _, _, row = client._repr_html_().partition("<th>rate limit</th>")
+def shown_by(client: cf.Client, setting: str) -> str:
+    _, _, row = client._repr_html_().partition(f"<th>{setting}</th>")
     return row.partition("</td>")[0].rpartition(">")[2]
 
 
 def test_variables_apply_where_no_argument_is_given(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINFRAME_RATE_LIMIT", "2.5")
     monkeypatch.setenv("CHAINFRAME_MAX_REQUESTS", "7")
+    monkeypatch.setenv("CHAINFRAME_CONCURRENCY", "3")
+    assert shown_by(service.client(), "concurrency") == "3"
+    assert shown_by(service.client(concurrency=9), "concurrency") == "9"
+    monkeypatch.setenv("CHAINFRAME_CONCURRENCY", "auto")
+    assert "auto" in shown_by(service.client(), "concurrency")
     assert service.client().rate_limit_state.rate == 2.5
     assert "7, of which 7 are left" in service.client()._repr_html_()
     assert service.client(rate_limit=None).rate_limit_state.rate is None
     monkeypatch.setenv("CHAINFRAME_RATE_LIMIT", "none")
     assert service.client().rate_limit_state.rate is None
     # A rate that grew with earlier tests is none.
-    assert "auto" in rate_limit_shown_by(service.client(rate_limit="auto"))
-    assert rate_limit_shown_by(service.client()) == "none"
+    assert "auto" in shown_by(service.client(rate_limit="auto"), "rate limit")
+    assert shown_by(service.client(), "rate limit") == "none"
 
 
 def test_stats_and_max_requests_of_the_command(service: LocalService, tmp_path: Path) -> None:

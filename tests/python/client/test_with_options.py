@@ -64,6 +64,7 @@ def test_rate_limiter_is_shared_unless_its_limit_is_another() -> None:
         ({"deadline": -1}, cf.ConfigError, "^deadline .-1. must be"),
         ({"max_retries": -1}, cf.ConfigError, "^max_retries .-1. must be between 0"),
         ({"rate_limit": 0}, cf.ConfigError, "^rate_limit .0. must be between"),
+        ({"concurrency": 0}, cf.ConfigError, "^concurrency .0. must be between 1 and 256"),
         ({"progress": "never"}, cf.ConfigError, "^progress must be"),
         ({"base_url": "https://x.example"}, TypeError, "unexpected keyword argument 'base_url'"),
     ],
