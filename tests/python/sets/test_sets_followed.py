@@ -17,7 +17,7 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.cli import main
-from chainframe.sinks import Change, Sink, base
+from chainframe.sinks import Change, Sink, sync
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
 from followers import Consumer, height, listed
@@ -206,8 +206,8 @@ def test_one_table_has_every_record_once_whatever_interrupts_it(
     url = request.getfixturevalue("postgresql") if kind == "postgresql" else ""
     target: Any = {"duckdb": tmp_path / "t.duckdb", "delta": tmp_path / "t", "postgresql": url}[kind]
     options: dict[str, Any] = {"table": None if kind == "delta" else "wallets", "settle": 10}
-    monkeypatch.setattr(base.run, "__kwdefaults__", {"reset": False, "commit_rows": 40})
-    take, interrupts = base._SetState.take, 0
+    monkeypatch.setattr(sync.run, "__kwdefaults__", {"reset": False, "commit_rows": 40})
+    take, interrupts = sync._SyncedSet.take, 0
 
     def interrupted(state: Any, event: Any) -> None:
         nonlocal interrupts
@@ -220,14 +220,14 @@ def test_one_table_has_every_record_once_whatever_interrupts_it(
             interrupts += 1
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(base._SetState, "take", interrupted)
+    monkeypatch.setattr(sync._SyncedSet, "take", interrupted)
     with LocalService(transactions=500, seed=44, growth=1, reorg=(23, 8)) as service:
         client = service.client(concurrency=3)
         values = senders(service, 6)
         for run in range(10):
             if run == 9:
                 service.growth, service.reorg = 0, None
-                monkeypatch.setattr(base._SetState, "take", take)
+                monkeypatch.setattr(sync._SyncedSet, "take", take)
             # The set grows from run to run.
             query = client.address_transactions(chance.sample(values[: 3 + run // 3], 3 + run // 3))
             try:
@@ -311,11 +311,11 @@ def test_undo_of_one_list_leaves_the_rows_of_the_others(
         cf.Undo(3, "undo", ["a"]),
         prepared("a", range(4, 6), "y"),
     ]
-    synced = base.run(Prepared(events), sink_of(target, None if kind == "delta" else "undone"), 12)
+    synced = sync.run(Prepared(events), sink_of(target, None if kind == "delta" else "undone"), 12)
     assert (synced.rows_added, synced.rows_removed, synced.height) == (12, 2, 5)
     found = sorted(row["tx_id"] for row in stored(kind, target, "undone"))
     with pytest.raises(cf.InvalidParameterError, match=r"^target \(mine\) must be one that takes several values"):
-        base.run(Prepared(events), Mine(), 12)
+        sync.run(Prepared(events), Mine(), 12)
     assert found == [*(f"ax{n}" for n in (1, 2, 3)), *(f"ay{n}" for n in (4, 5)), *(f"bx{n}" for n in range(1, 6))]
 
 
