@@ -137,20 +137,17 @@ WEATHERS = [
 
 def elapsed(weather: Weather, concurrency: Literal["auto"] | int) -> tuple[float, int]:
     """Seconds that a list of 200 pages takes, and its throttled responses."""
-    responses = 0
+    requests = 0
 
-    def delay() -> None:
-        limited.faults = [{"kind": "delay", "seconds": weather.latency + weather.growth * responses}]
-
-    def on_attempt(_: cf.Attempt) -> None:
-        nonlocal responses
-        responses += 1
-        delay()
+    def slower(_: object) -> None:
+        nonlocal requests
+        requests += 1
+        limited.faults = [{"kind": "delay", "seconds": weather.latency + weather.growth * requests}]
 
     with LocalService(transactions=4_000, seed=7, simulated=True, rate_limit=weather.limit) as limited:
-        delay()
-        settings: Any = {"on_attempt": on_attempt} if weather.growth else {}
-        with limited.client(deadline=None, max_retries=50, concurrency=concurrency, **settings) as client:
+        # In the service, and not after an attempt: then the times would depend on threads.
+        limited.respond = slower
+        with limited.client(deadline=None, max_retries=50, concurrency=concurrency) as client:
             report = client.blocks(page_size=20).collect().report
             assert report.complete
             return report.elapsed, client.usage.throttled
