@@ -139,14 +139,15 @@ def elapsed(weather: Weather, concurrency: Literal["auto"] | int) -> tuple[float
     """Seconds that a list of 200 pages takes, and its throttled responses."""
     requests = 0
 
-    def slower(_: object) -> None:
+    def delay_next(_: object = None) -> None:
         nonlocal requests
-        requests += 1
         limited.faults = [{"kind": "delay", "seconds": weather.latency + weather.growth * requests}]
+        requests += 1
 
     with LocalService(transactions=4_000, seed=7, simulated=True, rate_limit=weather.limit) as limited:
         # In the service, and not after an attempt: then the times would depend on threads.
-        limited.respond = slower
+        limited.respond = delay_next
+        delay_next()
         with limited.client(deadline=None, max_retries=50, concurrency=concurrency) as client:
             report = client.blocks(page_size=20).collect().report
             assert report.complete
