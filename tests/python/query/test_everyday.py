@@ -68,19 +68,19 @@ def test_query_names_the_call_in_place_of_a_frame_method(client: cf.Client) -> N
     assert len(list(query)) > 0
 
 
-def test_time_parties_and_amounts_are_shown_first_and_hashes_last(client: cf.Client) -> None:
+def test_time_amounts_and_parties_are_shown_first_and_hashes_last(client: cf.Client) -> None:
     records = client.transactions(max_items=3).collect()
     for html in (records._repr_html_(), records[0]._repr_html_()):
-        names = ["transaction_time", "input", "output", "amount", "height", "tx_id"]
+        names = ["transaction_time", "amount", "input", "output", "height", "tx_id"]
         places = [html.index(f">{name}<") for name in names]
         assert places == sorted(places)
         assert all(f">{name}<" in html for name in records.schema.names)
 
 
-def test_amounts_are_shown_before_the_token(client: cf.Client, sample: Sample) -> None:
+def test_amounts_and_their_token_are_shown_before_the_parties(client: cf.Client, sample: Sample) -> None:
     for query, *shown in (
-        (client.token_transfers(sample.token), "from_address", "to_address", "amount", "transaction_symbol"),
-        (client.cross_chain_transactions(), "source_address", "target_address", "value", "token_name"),
+        (client.token_transfers(sample.token), "amount", "transaction_symbol", "from_address", "to_address"),
+        (client.cross_chain_transactions(), "value", "token_name", "source_address", "target_address"),
     ):
         html = query.collect()._repr_html_()
         places = [html.index(f">{name}<") for name in shown]
