@@ -138,11 +138,12 @@ def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
+        library = name.partition(".")[0]
         # An installed library that lacks one of its own dependencies names it.
-        if error.name != name:
+        if error.name not in {library, name}:
             raise
-        message = f"{name} is not installed; run: pip install 'chainframe[{extra}]'"
-        raise ModuleNotFoundError(message, name=name) from None
+        message = f"{library} is not installed; run: pip install 'chainframe[{extra}]'"
+        raise ModuleNotFoundError(message, name=library) from None
     if name == "pyarrow" and not hasattr(module.RecordBatchReader, "from_stream"):
         message = f"pyarrow {module.__version__} is too old; run: pip install 'chainframe[{extra}]'"
         raise ImportError(message, name=name)

@@ -55,6 +55,40 @@ def test_missing_library_is_detected_before_a_request(
     assert service.request_count == before
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("x.duckdb", "duckdb", "duckdb pyarrow"),
+        ("table", "deltalake", "deltalake pyarrow"),
+        ("postgresql://host/db", "adbc_driver_postgresql", "adbc-driver-postgresql pyarrow"),
+        ("iceberg://catalog", "pyiceberg", "'chainframe[iceberg]'"),
+    ],
+)
+def test_missing_library_of_a_target_is_named_before_a_request(
+    service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch, case: tuple[str, str, str]
+) -> None:
+    target, library, packages = case
+    for name in [name for name in sys.modules if name.startswith(f"{library}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    before = service.request_count
+    table = None if target == "table" else "blocks"
+    with pytest.raises(ModuleNotFoundError, match=f"^{library} is not installed; run: pip install ") as caught:
+        client.blocks().sync(target, table=table)
+    assert str(caught.value).endswith(f"run: pip install {packages}")
+    assert (service.request_count, caught.value.__cause__) == (before, None)
+
+
+def test_missing_library_of_object_stores_is_named(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "obstore"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^obstore is not installed; run: pip install 'chainframe\[stores\]'$"
+    ):
+        client.blocks().to_parquet("s3://bucket/blocks")
+
+
 @pytest.mark.parametrize(("convert", "extra"), [("to_pandas", "pandas"), ("to_arrow", "arrow")])
 def test_library_that_is_too_old_is_named_with_its_install_command(
     service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch, convert: str, extra: str
