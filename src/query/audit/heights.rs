@@ -26,6 +26,16 @@ impl Heights {
         Self { direction: Some(Direction::Falling), latest_block, ..Self::default() }
     }
 
+    /// The heights below this one.
+    pub fn set_latest(&mut self, height: i64) {
+        self.latest = Some(height);
+    }
+
+    /// True if the records that follow have no greater height than the latest one.
+    pub fn are_falling(&self) -> bool {
+        self.latest.is_some() && self.direction != Some(Direction::Rising)
+    }
+
     /// Takes the heights of the returned records of a page, if each has one. Fails with what contradicts their order.
     pub fn on_page(&mut self, order: Order, heights: Option<&[i64]>, keys: &[u64]) -> Result<(), String> {
         match (order, heights) {

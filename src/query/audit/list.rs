@@ -11,6 +11,7 @@ use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
 use super::places::Places;
 use super::repeats::{Look, Repeat, Repeats, count};
+use super::small_pages::{self, SmallPages};
 use super::subject::{End, Returned, Subject};
 use super::unreturned::{Known, Unreturned};
 use crate::interface::Order;
@@ -51,6 +52,7 @@ pub struct ListAudit {
     places: Places,
     lengths: Lengths,
     one_block: OneBlock,
+    small_pages: SmallPages,
     heights: Heights,
     /// Responses of which rows were returned.
     responses: u32,
@@ -61,6 +63,8 @@ pub struct ListAudit {
 enum Sought {
     /// The first page of one block.
     Block,
+    /// The number of records, or records after the last one, where pages are small.
+    SmallPages,
     /// Records that were received and not returned.
     Unreturned,
     /// Records after the last one.
@@ -95,6 +99,7 @@ impl ListAudit {
             places: if offset > 0 { Places::continued() } else { Places::default() },
             lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },
             one_block: OneBlock::continued(offset, latest),
+            small_pages: SmallPages::default(),
             heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
@@ -120,6 +125,20 @@ impl ListAudit {
         open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
         self.has_equal_records |= !open.is_empty();
         Self { repeats: Repeats::continued(open), ..self }
+    }
+
+    /// Takes the height of the record that an earlier run returned last, if those after it are not above it.
+    #[must_use]
+    pub fn below(mut self, height: Option<i64>) -> Self {
+        if let Some(height) = height {
+            self.heights.set_latest(height);
+        }
+        self
+    }
+
+    /// True if the next records are not above the height of the latest one.
+    pub fn has_falling_heights(&self) -> bool {
+        self.heights.are_falling()
     }
 
     /// Takes how many records a reading of the same list received that was discarded.
@@ -176,6 +195,7 @@ impl ListAudit {
         }
         self.check_ends(response, &returned.rows)?;
         self.lengths.on_response(request, response);
+        self.small_pages.on_response(response);
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
         if is_snapshot && !self.places.on_response(request, response, &returned.rows) {
             return Err("records do not follow each other by the number of records that the API reports".into());
@@ -266,6 +286,7 @@ impl ListAudit {
     /// True if something is still to be proven once the reader has ended.
     pub fn is_open(&self, end: &End) -> bool {
         self.has_open_block()
+            || end.is_whole && self.small_pages.are_open(&self.read(end))
             || self.repeats.are_open()
             || self.may_continue(end)
             || self.may_be_longer(end)
@@ -293,9 +314,20 @@ impl ListAudit {
         end.is_whole && !self.has_equal_records && self.growth.is_open()
     }
 
+    fn read(&self, end: &End) -> small_pages::Read {
+        small_pages::Read {
+            is_one_block: self.subject.kind == ListKind::Fixed,
+            is_one_page: self.responses == 1 && !self.is_continued,
+            records: self.next,
+            page_size: self.subject.page_size,
+            page_rows: end.page_rows,
+        }
+    }
+
     /// True if the pages of one block are still to be compared.
     fn has_open_block(&self) -> bool {
-        self.subject.kind == ListKind::Fixed && self.responses > 1 && self.one_block.is_open()
+        let has_several = self.responses > 1 || self.is_continued;
+        self.subject.kind == ListKind::Fixed && has_several && self.one_block.is_open()
     }
 
     /// Request for what is still to be proven once the reader has ended.
@@ -305,7 +337,13 @@ impl ListAudit {
         let max_page_size = max_page_size.max(page_size);
         if self.has_open_block() {
             self.sought = Sought::Block;
-            return Some(self.one_block.request(page_size, end.page_rows));
+            return Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole.then_some(self.next)));
+        }
+        if end.is_whole
+            && let Some(request) = self.small_pages.request(&self.read(end))
+        {
+            self.sought = Sought::SmallPages;
+            return Some(request);
         }
         if self.may_continue(end) {
             self.sought = Sought::Unreturned;
@@ -334,6 +372,11 @@ impl ListAudit {
         }
         let contradiction = match self.sought {
             Sought::Block => return self.one_block.on_look(request, response),
+            Sought::SmallPages => {
+                let has_unknown_record = self.shows_unknown_record(response);
+                let has_length = self.small_pages.on_look(request, response, self.next, has_unknown_record);
+                (!has_length).then_some("the list has another number of records than its pages")
+            }
             Sought::Head => {
                 self.growth.on_look(response);
                 None

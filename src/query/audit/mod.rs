@@ -14,6 +14,7 @@
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |
+//! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
 mod arguments;
@@ -27,6 +28,7 @@ mod numbers;
 mod one_block;
 mod places;
 mod repeats;
+mod small_pages;
 mod subject;
 #[cfg(test)]
 mod tests;

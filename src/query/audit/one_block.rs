@@ -1,23 +1,52 @@
-//! `OneBlock`: the list of one block, which does not change. Its first page, or the records before a cursor, are compared
-//! with another response once the others were read.
+//! `OneBlock`: the list of one block, which does not change. Its first page and the records before a cursor are compared
+//! with other responses once the others were read. The page size of that look shows the number of records.
 
-use crate::query::snapshot::{PageRequest, Response};
+use super::subject::Subject;
+use crate::query::snapshot::{PageRequest, Response, Rows};
 
 const CHANGED: &str = "the list of one block changed while it was read";
 
-/// Records that are known with their offsets.
+/// The latest records before a cursor.
 #[derive(Debug)]
 struct Witness {
     offset: u64,
     keys: Vec<u64>,
-    /// True if these are all records of a page.
-    is_page: bool,
 }
 
 impl Witness {
     /// Offset of the last record.
     fn last(&self) -> u64 {
         (self.offset + self.keys.len() as u64).saturating_sub(1)
+    }
+
+    /// True if a page shows these records, one after another.
+    fn is_shown(&self, page: u64, shown: &[u64]) -> bool {
+        // The request is for the page of the last of them, which has as many rows before it as are known.
+        let is_there = match shown.iter().rposition(|key| self.keys.last() == Some(key)) {
+            Some(last) => shown[..=last].iter().rev().zip(self.keys.iter().rev()).all(|(shown, known)| shown == known),
+            None => false,
+        };
+        is_there && (self.offset > 0 || page == 1 && shown.len() >= self.keys.len())
+    }
+}
+
+/// The first page, as it was read.
+#[derive(Debug)]
+struct Head {
+    /// Some of its records, by offset and key.
+    records: Vec<(u64, u64)>,
+    /// Number of its records, if all are known.
+    rows: Option<u64>,
+}
+
+impl Head {
+    /// True if a page has these records, as far as it reaches.
+    fn is_shown(&self, limit: u64, rows: &dyn Rows) -> bool {
+        let shown = rows.len() as u64;
+        let has_rows = self.rows.is_none_or(|known| shown >= known.min(limit));
+        // Of an earlier run, a later anchor may lie on another page.
+        let mut records = self.records.iter().filter(|(offset, _)| (*offset as usize) < rows.len());
+        has_rows && shown > 0 && records.all(|(offset, key)| rows.key(*offset as usize) == *key)
     }
 }
 
@@ -26,26 +55,24 @@ pub struct OneBlock {
     /// Block hash of the records.
     block: Option<u64>,
     witness: Option<Witness>,
-    /// Records of the first page, by offset and key, if another run read it.
-    first_page: Vec<(u64, u64)>,
+    head: Option<Head>,
     /// Number of pages that the list has.
     pages: Option<u64>,
+    /// Number of pages that the look at the first page has to report, if its page size shows the number of records.
+    exact_pages: Option<u64>,
 }
 
 impl OneBlock {
     /// A list that continues after these records, the last of them before `offset`.
     pub fn continued(offset: u64, latest: &[u64]) -> Self {
-        let witness = (!latest.is_empty()).then(|| Witness {
-            offset: offset.saturating_sub(latest.len() as u64),
-            keys: latest.to_vec(),
-            is_page: false,
-        });
+        let first = offset.saturating_sub(latest.len() as u64);
+        let witness = (!latest.is_empty()).then(|| Witness { offset: first, keys: latest.to_vec() });
         Self { witness, ..Self::default() }
     }
 
     /// Takes records of the first page that an earlier run has read.
-    pub fn set_first_page(&mut self, first_page: Vec<(u64, u64)>) {
-        self.first_page = first_page;
+    pub fn set_first_page(&mut self, records: Vec<(u64, u64)>) {
+        self.head = (!records.is_empty()).then_some(Head { records, rows: None });
     }
 
     /// Takes a response of which these rows are returned, the first of the list if `is_first`. Fails if their block is
@@ -67,51 +94,56 @@ impl OneBlock {
         if request.page == 1 {
             self.pages = response.total_pages;
         }
-        if self.witness.is_none() && is_first {
+        if self.head.is_none() && is_first {
             // Rows that contradict the arguments have their places in the list, too.
-            self.witness = Some(Witness { offset: 0, keys: response.rows.keys(), is_page: true });
+            let records = (0..).zip(response.rows.keys()).collect();
+            self.head = Some(Head { records, rows: Some(response.rows.len() as u64) });
         }
         Ok(())
     }
 
     /// True if the pages are still to be compared with the first one, or with the records before a cursor.
     pub fn is_open(&self) -> bool {
-        self.witness.is_some() || !self.first_page.is_empty()
+        self.witness.is_some() || self.head.is_some()
     }
 
-    /// The page of the records that are compared.
-    pub fn request(&self, page_size: u64, page_rows: u64) -> PageRequest {
-        let page = self.witness.as_ref().map_or(1, |witness| witness.last() / page_rows + 1);
-        PageRequest::of_audit(page, page_size)
+    /// The page of the records that are compared, in a list of which `length` records were read, if that is all of it.
+    pub fn request(&mut self, subject: &Subject, page_rows: u64, length: Option<u64>) -> PageRequest {
+        let page_size = subject.page_size;
+        if let Some(witness) = &self.witness {
+            return PageRequest::of_audit(witness.last() / page_rows + 1, page_size);
+        }
+        // Pages smaller than the requested ones may be all that the service has.
+        let length = length.filter(|_| page_rows == page_size);
+        let Some((length, size)) = length.and_then(|length| Some((length, exact_size(length, subject)?))) else {
+            return PageRequest::of_audit(1, page_size);
+        };
+        self.exact_pages = Some(length / size);
+        PageRequest::of_audit(1, size)
     }
 
-    /// Takes the response to that request. Fails if the records are not those that are known.
+    /// Takes the response to that request. Fails if the records are not those that are known, or more.
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
         let is_same = match self.witness.take() {
-            Some(witness) => self.is_confirmed(&witness, request, response),
-            None => has_first_page(&std::mem::take(&mut self.first_page), response),
+            Some(witness) => witness.is_shown(request.page, &response.rows.keys()) && self.has_pages(request, response),
+            None => {
+                let is_same = self.head.take().is_none_or(|head| head.is_shown(request.limit, response.rows));
+                is_same && self.has_pages(request, response)
+            }
         };
         if is_same { Ok(()) } else { Err(CHANGED.into()) }
     }
 
-    fn is_confirmed(&self, witness: &Witness, request: &PageRequest, response: &Response<'_>) -> bool {
-        // The request is for the page of the last of these records, which has as many rows before it as are known.
-        let shown = response.rows.keys();
-        let known = &witness.keys;
-        let is_there = match shown.iter().rposition(|key| known.last() == Some(key)) {
-            Some(last) => shown[..=last].iter().rev().zip(known.iter().rev()).all(|(shown, known)| shown == known),
-            None => false,
-        };
-        let has_length = if witness.is_page { shown.len() == known.len() } else { shown.len() >= known.len() };
-        let is_first = witness.offset > 0 || request.page == 1 && has_length;
-        let has_pages = self.pages.is_none() || response.total_pages.is_none() || self.pages == response.total_pages;
-        has_pages && is_first && is_there
+    /// True if a response reports as many pages as the list has of the requested size, as far as that is known.
+    fn has_pages(&self, request: &PageRequest, response: &Response<'_>) -> bool {
+        let is_of_size = response.rows.len() as u64 == request.limit;
+        let known = if self.exact_pages.is_none() { self.pages } else { self.exact_pages.filter(|_| is_of_size) };
+        known.is_none() || response.total_pages.is_none() || known == response.total_pages
     }
 }
 
-fn has_first_page(first_page: &[(u64, u64)], response: &Response<'_>) -> bool {
-    let rows = response.rows;
-    // A later anchor may lie on another page.
-    let mut shown = first_page.iter().filter(|(offset, _)| (*offset as usize) < rows.len());
-    rows.len() > 0 && shown.all(|(offset, key)| rows.key(*offset as usize) == *key)
+/// Greatest page size, other than that of the pages, of which a list has full pages only: one record more is a page more.
+fn exact_size(length: u64, subject: &Subject) -> Option<u64> {
+    let sizes = (1..=subject.max_page_size.max(subject.page_size)).rev();
+    sizes.filter(|size| *size != subject.page_size).find(|size| length.is_multiple_of(*size))
 }

@@ -44,6 +44,10 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
         let problem = "The order of the list changed so much that some of its records were not received";
         reasons.push(Message::new(problem).hint(Hint::RetryLater));
     }
+    if list.end() == Some(End::Shrunk) {
+        let problem = "The list has fewer records than were received of it: some were removed while it was read";
+        reasons.push(Message::new(problem).hint(Hint::RetryLater));
+    }
     if list.end() == Some(End::UnknownLength) {
         reasons.push(UNKNOWN_LENGTH.into());
     }

@@ -63,7 +63,8 @@ impl SliceFetcher {
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
             let audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
             let audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
-            fetcher.audit = audit.with_repeats(&cursor.repeats);
+            let height = cursor.height.filter(|_| cursor.offset > 0);
+            fetcher.audit = audit.below(height).with_repeats(&cursor.repeats);
         } else {
             fetcher.skip = cursor.offset;
         }
@@ -401,7 +402,8 @@ pub(super) fn response(page: &Page) -> Response<'_> {
         rows: &page.columns,
         page: page.number,
         limit: page.limit,
-        total_pages: page.total_pages,
+        // Some services report 0 pages in place of none.
+        total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
         total: page.total,
     }
 }
@@ -413,12 +415,16 @@ fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
         // They are requested where the list is expected to have moved to.
         Purpose::FinalLook => false,
         // The pages of one block had records.
-        Purpose::Audit => list.spec().kind == ListKind::Fixed,
+        Purpose::Audit => {
+            list.spec().kind == ListKind::Fixed && (request.page - 1).saturating_mul(request.limit) < list.returned()
+        }
         // The last page of a list has at least one record.
         Purpose::Records => {
             let position = (request.page - 1) * request.limit;
             let is_listed = position < list.snapshot().min_length || list.is_announced(request.page);
-            let is_known = request.height_bound.is_none() && is_listed;
+            // Another pass finds what a ranked list has left.
+            let is_ranked = list.spec().kind == ListKind::Ranked;
+            let is_known = request.height_bound.is_none() && !is_ranked && is_listed;
             is_known && !list.is_beyond_window(request)
         }
     }

@@ -44,6 +44,9 @@ pub struct Cursor {
     /// Keys of the latest records of the list that were returned, for its audit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) latest: Vec<u64>,
+    /// Height of the last of them, if those after it are not above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::query) height: Option<i64>,
     /// Records that were returned twice and are still to be proven to be two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) repeats: Vec<Repeat>,

@@ -2,22 +2,25 @@
 //!
 //! No position says which records were read, so records are told apart by their keys alone. The pages are read in turn, and
 //! each record is returned when it is received first. A record that moves to a page that was read already is missed: the
-//! pages are read again until as many different records were received as the list has.
+//! pages are read again until as many different records were received as the list has. A record that is removed moves others
+//! to such a page, and leaves as many: so the length is known before a pass and after it, and a look at the first page shows
+//! what moved there before the length was known.
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|
-//! | `Pass` | the next pages, several in flight | another page follows | `Pass` |
-//! | | | the only page of the list | ended |
-//! | | | the last of several pages | `Length`; ended at the result window |
-//! | `Length` | a page of one record: its number of pages is the length | as many records were received | ended |
-//! | | | more records are listed | `Pass` from page 1 on, a few times, and then ended |
-//! | | | no length, or one that contradicts the pages | ended: the length is unknown |
+//! | `Pass` | page 1 | the only page of the list | ended |
+//! | | | another page follows | `Length`; `Pass`, if the full pages have all that is wanted |
+//! | | the next pages, several in flight, and the last one alone | another page follows | `Pass` |
+//! | | | the last of several pages | `Look`; ended at the result window, or if the length is unknown |
+//! | `Length` | a page of one record: its number of pages is the length | | `Pass` |
+//! | `Look` | page 1 | the pass missed nothing | ended |
+//! | | | it may have missed some | `Length`, a few times, and then ended |
 
 use std::collections::HashSet;
 
 use super::checkpoint::{Accepted, ListCheckpoint};
 use super::reader::Reader;
-use super::snapshot::Snapshot;
+use super::snapshot::{Length, Snapshot};
 use super::spec::{End, ListSpec, PageRequest, Purpose, Response};
 use super::state::ListState;
 use crate::client::Error;
@@ -30,10 +33,14 @@ const MAX_PASSES: u32 = 8;
 const MAX_GROWTH: u64 = 3;
 const SOME_PAGES: u64 = 8;
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Phase {
     Pass,
     Length,
+    /// The first page, after a pass at whose end the list had this length.
+    Look {
+        end_length: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -41,6 +48,7 @@ pub struct RankedReader {
     list: ListState,
     phase: Phase,
     known: HashSet<u64>,
+    length: Length,
     /// Number of pages by the first response, and by the latest.
     first_pages: Option<u64>,
     pages: Option<u64>,
@@ -65,6 +73,7 @@ impl RankedReader {
             known: delivered.keys().iter().copied().collect(),
             list: ListState { returned: delivered.end(), delivered, next_page, ..ListState::new(spec) },
             phase: Phase::Pass,
+            length: checkpoint.snapshot.length,
             first_pages: None,
             pages: None,
             page: 0,
@@ -103,15 +112,32 @@ impl RankedReader {
         let full_pages = self.pages.unwrap_or(0).saturating_sub(1);
         let on_last_page = if request.page > full_pages { response.rows.len() as u64 } else { 0 };
         self.least = self.least.max(full_pages.saturating_mul(self.list.snapshot.page_rows()) + on_last_page);
-        let is_last = fresh.is_empty() && response.total_pages.is_none() || self.is_last(request, response);
+        let is_without_news = fresh.is_empty();
         self.list.delivered.push(keys.into_iter(), usize::MAX);
         self.list.returned = self.list.delivered.end();
-        if is_last {
+        if let Phase::Look { end_length } = self.phase {
+            match self.end_of_pass(end_length, is_without_news && response.rows.len() > 0) {
+                Some(end) => self.list.end_with(end),
+                None => self.begin_pass(),
+            }
+            // Without news, it is no page of the result.
+            let rows = if is_without_news { 0..0 } else { 0..response.rows.len() };
+            return Accepted { rows, fresh: Some(fresh), before };
+        }
+        if is_without_news && response.total_pages.is_none() || self.is_last(request, response) {
             self.after_last(request, response);
         } else if self.first_pages.is_some_and(|pages| request.page > MAX_GROWTH * pages + SOME_PAGES) {
             self.list.end_with(End::Unsettled);
+        } else if self.length == Length::Pending && !self.has_rest_on(full_pages) {
+            self.phase = Phase::Length;
         }
         Accepted { rows: 0..response.rows.len(), fresh: Some(fresh), before }
+    }
+
+    /// True if these full pages have all that is wanted.
+    fn has_rest_on(&self, full_pages: u64) -> bool {
+        let records = full_pages.saturating_mul(self.list.snapshot.page_rows());
+        self.list.spec.wanted.is_some_and(|wanted| wanted <= records)
     }
 
     fn is_last(&self, request: &PageRequest, response: &Response<'_>) -> bool {
@@ -121,7 +147,7 @@ impl RankedReader {
 
     fn after_last(&mut self, request: &PageRequest, response: &Response<'_>) {
         let is_only = request.page == 1 && response.total_pages.is_some_and(|pages| pages <= 1);
-        let is_empty = response.rows.len() == 0 && request.page <= 2 && self.pages.is_none();
+        let is_empty = response.rows.len() == 0 && self.list.returned == 0 && self.pages.is_none();
         let read = (request.page - 1) * self.list.snapshot.page_rows() + response.rows.len() as u64;
         let has_wanted = self.list.spec.wanted.is_some_and(|wanted| self.list.returned >= wanted);
         if has_wanted {
@@ -130,30 +156,42 @@ impl RankedReader {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {
             self.list.end_with(End::List);
+        } else if self.length == Length::Unknown || self.pages.is_none() {
+            self.list.end_with(End::UnknownLength);
         } else {
-            self.phase = Phase::Length;
+            // A page without records shows no length.
+            self.phase = Phase::Look { end_length: if response.rows.len() > 0 { read } else { 0 } };
+            self.pass += 1;
         }
     }
 
+    fn begin_pass(&mut self) {
+        self.least = 0;
+        self.length = Length::Pending;
+        self.phase = Phase::Length;
+        self.list.next_page = 2;
+    }
+
     /// The end of the list, if another pass would find nothing, or was made often enough.
-    fn end_of_pass(&self, response: &Response<'_>) -> Option<End> {
+    fn end_of_pass(&self, end_length: u64, is_confirmed: bool) -> Option<End> {
+        // A part of the service that lacks records may have answered.
+        let has_all = |length| is_confirmed && length <= end_length && self.list.returned >= end_length.max(self.least);
+        match self.length.exact() {
+            Some(length) if has_all(length) && self.list.returned > end_length => Some(End::Shrunk),
+            Some(length) if has_all(length) => Some(End::List),
+            Some(_) | None if self.pass > MAX_PASSES => Some(End::Unsettled),
+            Some(_) | None => None,
+        }
+    }
+
+    fn on_length(&mut self, response: &Response<'_>) {
         let rows = self.list.snapshot.page_rows();
         let pages = self.pages.unwrap_or(0);
-        // Records may be added or removed between the last page and this response, but not a page of them.
+        // Records may be added or removed between the first page and this response, but not a page of them.
         let of_pages = pages.saturating_sub(2) * rows + 1..=(pages + 1) * rows;
-        match response.total_pages {
-            // A part of the service that lacks records may have answered last.
-            Some(length) if response.rows.len() == 1 && of_pages.contains(&length) => {
-                if self.list.returned >= length.max(self.least) {
-                    Some(End::List)
-                } else if self.pass >= MAX_PASSES {
-                    Some(End::Unsettled)
-                } else {
-                    None
-                }
-            }
-            Some(_) | None => Some(End::UnknownLength),
-        }
+        let length = response.total_pages.filter(|length| response.rows.len() == 1 && of_pages.contains(length));
+        self.length = length.map_or(Length::Unknown, Length::Exact);
+        self.phase = Phase::Pass;
     }
 }
 
@@ -171,35 +209,32 @@ impl Reader for RankedReader {
     }
 
     fn allow_ahead(&mut self, page: u64) -> bool {
-        self.pages.is_some_and(|pages| page <= pages)
+        // What is removed between the last page and another one would be missed.
+        self.pages.is_some_and(|pages| page < pages)
     }
 
     fn request(&self) -> PageRequest {
         match self.phase {
             Phase::Pass => self.list.page(self.list.next_page),
+            Phase::Look { .. } => self.list.page(1),
             Phase::Length => PageRequest { purpose: Purpose::CountProbe, ..PageRequest::first(1) },
         }
     }
 
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        if let Phase::Pass = self.phase {
-            return Ok(self.on_page(request, response));
-        }
-        match self.end_of_pass(response) {
-            Some(end) => self.list.end_with(end),
-            None => {
-                self.phase = Phase::Pass;
-                self.list.next_page = 1;
+        match self.phase {
+            Phase::Pass | Phase::Look { .. } => Ok(self.on_page(request, response)),
+            Phase::Length => {
+                self.on_length(response);
+                Ok(Accepted::default())
             }
         }
-        self.pass += 1;
-        self.least = 0;
-        Ok(Accepted::default())
     }
 
     fn checkpoint(&self) -> ListCheckpoint {
         let delivered = self.list.delivered.clone();
-        ListCheckpoint { delivered, ranked_page: Some(self.page.max(1)), ..ListCheckpoint::default() }
+        let snapshot = Snapshot { length: self.length, ..Snapshot::default() };
+        ListCheckpoint { snapshot, delivered, ranked_page: Some(self.page.max(1)), ..ListCheckpoint::default() }
     }
 
     fn to_come(&self) -> u64 {

@@ -95,6 +95,8 @@ pub enum End {
     ResultWindow,
     /// The records of a ranked list moved so much that some were not received.
     Unsettled,
+    /// Records of a ranked list were removed after they were returned.
+    Shrunk,
 }
 
 /// One request: a page of the list up to a height.

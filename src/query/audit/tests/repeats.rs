@@ -51,6 +51,7 @@ fn one_response_shows_as_many_equal_records_as_were_returned() {
         let open = resumed.open_repeats().to_vec();
         resumed = ListAudit::new(ONE_BLOCK, page, &[1]).with_repeats(&open);
     }
+    look(&mut resumed, &keys(&[2, 1, 1]), 3).unwrap();
     assert!(look(&mut resumed, &keys(&[2, 1, 1]), 1).unwrap_err().contains("received twice"));
     let mut thrice = read();
     look(&mut thrice, &keys(&[1, 1, 1]), 1).unwrap();

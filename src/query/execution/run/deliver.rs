@@ -140,7 +140,8 @@ impl Delivery<'_> {
     fn cut(&mut self, next: &mut Next, left: Option<u64>) -> Option<Division> {
         let Next { rows, offset, .. } = &*next;
         let list = &self.fetcher.list;
-        let page = CutPage { query: self.query, list, page: &self.page, rows, offset: *offset, left };
+        let limit = self.request.limit;
+        let page = CutPage { query: self.query, list, page: &self.page, limit, rows, offset: *offset, left };
         let (count, division) = self.dividing.cut(&page)?;
         next.rows.end = next.rows.start + count;
         next.selection.truncate(count);
@@ -199,6 +200,7 @@ impl Delivery<'_> {
                     received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                     before,
                     after: self.current.latest.clone(),
+                    has_falling_heights: self.fetcher.audit.has_falling_heights(),
                     repeats: self.fetcher.audit.open_repeats().to_vec(),
                     doubts: self.fetcher.audit.doubts(),
                 };

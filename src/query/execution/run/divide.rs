@@ -53,6 +53,8 @@ pub(super) struct CutPage<'a> {
     pub query: &'a Query,
     pub list: &'a ListReader,
     pub page: &'a decode::Page,
+    /// Page size of its request.
+    pub limit: u64,
     /// Rows that come next, of which the first has this offset.
     pub rows: &'a Range<usize>,
     pub offset: u64,
@@ -70,7 +72,8 @@ impl CutPage<'_> {
 
     /// Records of the list that can be paged through.
     fn reachable(&self) -> Option<u64> {
-        Some(self.page.total_pages?.saturating_mul(self.list.snapshot().page_rows()))
+        let page_rows = self.list.snapshot().page_sizes.served(self.limit);
+        Some(self.page.total_pages?.saturating_mul(page_rows))
     }
 
     /// True if the page is the last but few that can be requested.

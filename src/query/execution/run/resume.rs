@@ -43,6 +43,8 @@ pub(super) struct ListPage {
     pub before: ListCheckpoint,
     /// State of the list after it, unless the page was cut by `max_items`. Later responses without records make it more precise.
     pub after: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
+    /// True if records after this page are not above its last one.
+    pub has_falling_heights: bool,
     /// Records of it that the audit has still to prove to be two.
     pub repeats: Vec<Repeat>,
     /// Contradictions of the list so far that are no errors.
@@ -129,6 +131,8 @@ impl Resume for ListPage {
         let latest = (rows.saturating_sub(LATEST_KEYS)..read).map(|row| Rows::key(&self.received, row));
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
         at.latest = latest.collect();
+        let last = read.checked_sub(1).filter(|_| self.has_falling_heights);
+        at.height = last.and_then(|row| Rows::height(&self.received, row));
         at.repeats = repeats.collect();
         at.reasons.clone_from(&self.doubts);
         self.page.reported(at, row)
