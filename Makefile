@@ -16,7 +16,7 @@ demo: build install
 
 # The Rust checks and the build of the wheel use the two cores in turn, as do types and tests, which wait now and then.
 test: tools lint
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser PROFILE=quick
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser PROFILE=dev
 	$(MAKE) --no-print-directory check-python
 
 # Prints the targets with their purpose, from the table for contributors.
@@ -35,7 +35,7 @@ rust: tools
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
-python: PROFILE := quick
+python: PROFILE := dev
 python: tools install postgres browser
 	$(MAKE) --no-print-directory check-python
 
@@ -160,7 +160,7 @@ fmt: tools
 clean:
 	rm -rf .venv dist demo target
 
-# The profile of a wheel: release, or quick, which tests use. `make bare` and the workflows test the released wheel.
+# The profile of a wheel: release, or dev, which tests use. `make bare` and the workflows test the released wheel.
 PROFILE ?= release
 build: .venv/pip
 	@command -v cargo >/dev/null || { echo "make: cargo was not found; install Rust 1.95 or later" >&2; exit 1; }

@@ -79,8 +79,12 @@ def main(arguments: list[str]) -> int:
     out = Path(arguments[arguments.index("--out") + 1])
     before = set(out.glob("*.whl"))
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
-    environment["RUSTFLAGS"] = f"{os.environ.get('RUSTFLAGS', '')} {flags()}".strip()
     command = [sys.executable, "-m", "maturin", "build", *arguments]
+    if "dev" in arguments:
+        # Other flags would compile again what the Rust tests have compiled.
+        command.append("--strip")
+    else:
+        environment["RUSTFLAGS"] = f"{os.environ.get('RUSTFLAGS', '')} {flags()}".strip()
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     for wheel in set(out.glob("*.whl")) - before if done.returncode == 0 else ():
         normalize(wheel, epoch())
