@@ -292,12 +292,16 @@ impl RateController {
 impl RateController {
     /// Records a response that may be a throttle.
     pub fn suspect(&mut self, sent: Instant, now: Instant) {
-        let before = self.before_suspicion.unwrap_or(BeforeSuspicion {
+        // Slowed down already. Repetitions at half the rate show what it was, and would take ever longer at ever lower ones.
+        if self.before_suspicion.is_some() {
+            return;
+        }
+        let before = BeforeSuspicion {
             rate: self.rate,
             limit: self.auto.as_ref().and_then(|auto| auto.limit),
             decreased: self.auto.as_ref().and_then(|auto| auto.decreased),
             throttled: self.throttled,
-        });
+        };
         self.throttled(sent, now, None);
         self.before_suspicion = Some(before);
     }

@@ -81,9 +81,12 @@ fn suspected_throttle_counts_until_it_is_acquitted() {
         controller.try_acquire(start);
         let before = state(&controller);
         controller.suspect(start, start + second);
-        controller.suspect(start, start + second * 3);
-        assert_eq!(controller.throttled, 2);
+        assert_eq!(controller.throttled, 1);
         assert_eq!(controller.rate < before.0, limit == RateLimit::Auto);
+        // What is suspected while it is slowed down slows down no further.
+        let suspected = state(&controller);
+        controller.suspect(start + second * 2, start + second * 3);
+        assert_eq!(state(&controller), suspected);
         controller.acquit();
         assert_eq!(state(&controller), before);
         controller.acquit();
