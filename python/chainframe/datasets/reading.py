@@ -44,7 +44,7 @@ class Reading:
 
     def __init__(self, query: Query[Any], argument: ArgumentColumn, solver: Solver | None) -> None:
         self._query, self._argument = query, argument
-        self.narrowing = Narrowing(query, argument.schema, solver)
+        self.narrowing: Narrowing = Narrowing(query, argument.schema, solver)
         self._decoded: list[str] = argument.schema.names
         self.runs: list[Query[Any]] = []
         """Queries whose records are the result."""
