@@ -172,7 +172,7 @@ install: build
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
 	$(PIP) install "$$(echo dist/*.whl)[all]"
 
-# Development build: not optimized, incremental; changes of Python files need no rebuild.
+# Development build: little optimized, incremental; changes of Python files need no rebuild.
 dev: tools
 	$(PIP) install --group build
 	$(BIN)/maturin develop

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -80,7 +81,7 @@ def main(arguments: list[str]) -> int:
     before = set(out.glob("*.whl"))
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
     command = [sys.executable, "-m", "maturin", "build", *arguments]
-    if "dev" in arguments:
+    if ("--profile", "dev") in pairwise(arguments):
         # Other flags would compile again what the Rust tests have compiled.
         command.append("--strip")
     else:

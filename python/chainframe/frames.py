@@ -135,16 +135,21 @@ def reader(tables: Tables) -> pa.RecordBatchReader:
 
 
 def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        library = name.partition(".")[0]
-        # An installed library that lacks one of its own dependencies names it.
-        if error.name not in {library, name}:
-            raise
-        message = f"{library} is not installed; run: pip install 'chainframe[{extra}]'"
-        raise ModuleNotFoundError(message, name=library) from None
+    """Import a module of the libraries of an extra."""
+    module = library(name, f"'chainframe[{extra}]'")
     if name == "pyarrow" and not hasattr(module.RecordBatchReader, "from_stream"):
         message = f"pyarrow {module.__version__} is too old; run: pip install 'chainframe[{extra}]'"
         raise ImportError(message, name=name)
     return module
+
+
+def library(name: str, packages: str) -> Any:  # noqa: ANN401 - a module
+    """Import a module, or raise ModuleNotFoundError with the command that installs these packages."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        top = name.partition(".")[0]
+        # An installed library that lacks one of its own dependencies names it.
+        if error.name not in {top, name}:
+            raise
+        raise ModuleNotFoundError(f"{top} is not installed; run: pip install {packages}", name=top) from None

@@ -292,7 +292,7 @@ impl RateController {
 impl RateController {
     /// Records a response that may be a throttle.
     pub fn suspect(&mut self, sent: Instant, now: Instant) {
-        // Slowed down already. Repetitions at half the rate show what it was, and would take ever longer at ever lower ones.
+        // The rate is halved already. The repetitions that decide about a suspicion would each halve it again.
         if self.before_suspicion.is_some() {
             return;
         }

@@ -159,9 +159,8 @@ class CursorFile:
 
     def _error(self, verb: str, error: Exception) -> ExportError:
         problem = getattr(error, "strerror", None) or error
-        made = ExportError(f"--cursor-file {self.path} cannot be {verb}: {problem}", path=str(self.path))
-        made.errno = error.errno if isinstance(error, OSError) else None
-        return made
+        errno = error.errno if isinstance(error, OSError) else None
+        return ExportError(f"--cursor-file {self.path} cannot be {verb}: {problem}", path=str(self.path), errno=errno)
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,14 @@ class ExportError(ChainframeError):
         message: str = "",
         *,
         path: str | None = None,
+        errno: int | None = None,
         hints: Sequence[Hint] = (),
         retryable: bool | None = None,
     ) -> None:
         super().__init__(message, hints=hints, retryable=retryable)
         self.path = path
+        if errno is not None:
+            self.errno = errno
 
 
 class SettledHeightError(ExportError):

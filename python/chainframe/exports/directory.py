@@ -56,9 +56,7 @@ def _reported(method: Callable[P, T]) -> Callable[P, T]:
 def disk_error(error: OSError, path: Path) -> ExportError:
     named = str(error.filename2 or error.filename or path)
     kept = "; what was committed before is kept" if path.exists() else ""
-    made = ExportError(f"{named}: {error.strerror or error}{kept}", path=named)
-    made.errno = error.errno
-    return made
+    return ExportError(f"{named}: {error.strerror or error}{kept}", path=named, errno=error.errno)
 
 
 @contextmanager

@@ -251,9 +251,7 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        made = ExportError(f"{path}: {error.strerror}", path=str(path))
-        made.errno = error.errno
-        raise made from None
+        raise ExportError(f"{path}: {error.strerror}", path=str(path), errno=error.errno) from None
 
 
 def _apply_journal(manifest: Manifest, journal: bytes) -> None:

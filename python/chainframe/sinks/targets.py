@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
 
 # Names of files that are databases of DuckDB.
@@ -66,17 +66,6 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
     return _delta_of(target, table)
 
 
-def _library(name: str, packages: str) -> Any:  # noqa: ANN401 - of an optional library
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        if error.name not in {library, name}:
-            raise
-        message = f"{library} is not installed; run: pip install {packages}"
-        raise ModuleNotFoundError(message, name=library) from None
-
-
 def _check_unnamed(table: str | None, target: str) -> None:
     if table is not None:
         raise InvalidParameterError(f"must not be given for {target}", parameter="table")
@@ -84,7 +73,7 @@ def _check_unnamed(table: str | None, target: str) -> None:
 
 def _delta_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a table or its location
     _check_unnamed(table, "Delta Lake, whose target is a table")
-    _library("deltalake", "deltalake pyarrow")
+    library("deltalake", "deltalake pyarrow")
     from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
 
     return DeltaSink(target)
@@ -102,13 +91,13 @@ def _iceberg_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a cat
 def _configured_catalog(url: str) -> Any:  # noqa: ANN401 - of an optional library
     """Load the catalog `iceberg://NAME` as the configuration of pyiceberg describes it."""
     name = url.partition("://")[2].strip("/")
-    library = _library("pyiceberg.catalog", "'chainframe[iceberg]'")
+    catalogs = library("pyiceberg.catalog", "'chainframe[iceberg]'")
     if not CATALOG_NAME.fullmatch(name):
         # Anything else may hold a password.
         message = "must be iceberg:// and the name of a catalog in .pyiceberg.yaml, without user, port and path"
         raise InvalidParameterError(message, parameter="target")
     try:
-        return library.load_catalog(name)
+        return catalogs.load_catalog(name)
     except Exception as error:
         raise ExportError(f"iceberg://{name} cannot be opened: {one_line(error)}", path=name) from error
 
@@ -120,7 +109,7 @@ def _named(table: str | None) -> str:
 
 
 def _postgresql_of(url: str, table: str) -> Sink:
-    _library("adbc_driver_postgresql", "adbc-driver-postgresql pyarrow")
+    library("adbc_driver_postgresql", "adbc-driver-postgresql pyarrow")
     from chainframe.sinks.postgresql import connect  # noqa: PLC0415 - needs the driver
 
     return connect(url, table)
@@ -133,7 +122,7 @@ def _duckdb_of(path: Path, table: str | None) -> Sink:
             f"duckdb.connect({str(path)!r})"
         )
         raise InvalidParameterError(problem, parameter="target")
-    _library("duckdb", "duckdb pyarrow")
+    library("duckdb", "duckdb pyarrow")
     from chainframe.sinks.duckdb import connect  # noqa: PLC0415 - needs duckdb
 
     return connect(path, _named(table))

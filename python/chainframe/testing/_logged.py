@@ -96,7 +96,7 @@ class _Logged(_Adjustable):  # pyright: ignore[reportUnusedClass]
         --------
         >>> service.reset_request_log()
         """
-        # Faults and quirks of now have been in effect for requests that the log no longer has.
+        # The current faults and quirks were in effect for requests that are removed from the log.
         count = self.request_count
         self._counts_before = {name: 0 if count == before else -1 for name, before in self._counts_before.items()}
         self._native.reset_request_log()

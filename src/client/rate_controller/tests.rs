@@ -83,7 +83,7 @@ fn suspected_throttle_counts_until_it_is_acquitted() {
         controller.suspect(start, start + second);
         assert_eq!(controller.throttled, 1);
         assert_eq!(controller.rate < before.0, limit == RateLimit::Auto);
-        // What is suspected while it is slowed down slows down no further.
+        // Another suspicion does not lower the rate again.
         let suspected = state(&controller);
         controller.suspect(start + second * 2, start + second * 3);
         assert_eq!(state(&controller), suspected);

@@ -44,7 +44,7 @@ impl Head {
     fn is_shown(&self, limit: u64, rows: &dyn Rows) -> bool {
         let shown = rows.len() as u64;
         let has_rows = self.rows.is_none_or(|known| shown >= known.min(limit));
-        // Of an earlier run, a later anchor may lie on another page.
+        // An anchor of an earlier run may lie on a page after this one.
         let mut records = self.records.iter().filter(|(offset, _)| (*offset as usize) < rows.len());
         has_rows && shown > 0 && records.all(|(offset, key)| rows.key(*offset as usize) == *key)
     }

@@ -209,7 +209,7 @@ impl Reader for RankedReader {
     }
 
     fn allow_ahead(&mut self, page: u64) -> bool {
-        // What is removed between the last page and another one would be missed.
+        // The last page is requested after all others, since a record may be removed between two responses.
         self.pages.is_some_and(|pages| page < pages)
     }
 

@@ -58,7 +58,7 @@ def lists_of(client: cf.Client) -> dict[str, cf.Query[Any]]:
     tokens = [token.token_contract_address or "" for token in client.tokens(max_items=3).collect()]
     # Each of these heights has one page.
     heights: Any = {"start_height": newest - 489, "end_height": newest - 354}
-    # Of these, 5 of 40 have several.
+    # Five of these 40 heights have several pages.
     dense: Any = {"start_height": newest - 76, "end_height": newest - 37}
     return {
         "blocks": client.blocks(page_size=50),

@@ -22,7 +22,7 @@ KILLED = """
 """
 
 
-# What a killed run has left is offered under every name that another run could use.
+# Copies the file that a killed run has left to every name that another run could use.
 LEFTOVERS = """
     import os, pathlib, shutil
 

@@ -83,7 +83,7 @@ impl Delivery<'_> {
         let received = self.page.columns.slice(next.rows.start, next.rows.len());
         let trimmed = trim(&received, next.selection.rows(), self.fetcher.skip, left);
         let is_cut_short = trimmed.is_cut || divides.is_some();
-        // Of a page that was cut short, the list's own position is beyond what is returned.
+        // If the page was cut short, the position of the list is after records that are not returned.
         let after = self.fetcher.list.checkpoint();
         self.current.latest = if is_cut_short { None } else { Some(Arc::new(ForkSafeMutex::new(after))) };
 
