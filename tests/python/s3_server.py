@@ -82,6 +82,7 @@ class LossyProxy(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(self, endpoint: str) -> None:
         super().__init__(("127.0.0.1", 0), _Forward)

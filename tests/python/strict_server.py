@@ -86,6 +86,12 @@ def error(status: int, code: object, msg: str = "no", **headers: str) -> Respons
     return Response(envelope([], code=code, msg=msg), status, headers)
 
 
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    # By default 5 connections may wait to be accepted; the system drops what is sent on the others, for seconds.
+    request_queue_size = 128
+
+
 class StrictServer:
     """A server that runs one script per call; a script returns the response to a request."""
 
@@ -94,8 +100,7 @@ class StrictServer:
         self.rejections: list[str] = []
         self.connections = 0
         self._scripts: dict[str, Script] = {}
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Http(("127.0.0.1", 0), _handler(self))
         self._scheme = "https" if tls else "http"
         if tls:
             # The thread of a connection makes its handshake: a client that rejects it must not end the server.
