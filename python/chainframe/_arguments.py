@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import opcode
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ R = TypeVar("R")
 # is the one that was meant.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("limit", "n", "count", "size", "top", "max_results", "nrows", "rows"), ("max_items",)),
-    **dict.fromkeys(("per_page", "pagesize", "chunksize", "batch_size", "offset"), ("page_size",)),
+    **dict.fromkeys(("per_page", "pagesize", "chunksize", "batch_size"), ("page_size",)),
     **dict.fromkeys(("since", "after", "from_time", "start", "start_date"), ("start_time", "start_height")),
     **dict.fromkeys(("until", "before", "to_time", "end", "end_date", "stop"), ("end_time", "end_height")),
     **dict.fromkeys(("sort", "sort_by", "order"), ("order_by",)),
@@ -42,6 +43,12 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("proxies",), ("proxy",)),
     **dict.fromkeys(("workers", "max_workers", "max_connections", "threads", "n_jobs"), ("concurrency",)),
     **dict.fromkeys(("rps", "requests_per_second", "enable_rate_limit"), ("rate_limit",)),
+}
+# Words of other libraries that stand for no parameter, and what does their work here.
+ADVICE = {
+    **dict.fromkeys(("page", "offset", "skip"), "query.pages() returns the pages one after the other"),
+    "cursor": "client.resume(cursor) continues a query",
+    **dict.fromkeys(("headers", "params", "session"), "the client writes the requests itself"),
 }
 # Public names of the modules, which importing this package does not load.
 _MODULES = {
@@ -86,8 +93,22 @@ NAMES = {name: f"chainframe.{module}.{name}" for module, names in _MODULES.items
 """Names that other packages have, and those of this one."""
 
 
-def unknown_name(name: str) -> AttributeError:
+def unknown_name(name: str) -> AttributeError | ImportError:
     """Return the error about a name that the package does not have."""
+    error = _unknown_attribute(name)
+    here = inspect.currentframe()
+    caller = here and here.f_back
+    if caller is None or caller.f_code.co_code[caller.f_lasti] != opcode.opmap["IMPORT_FROM"]:
+        return error
+    # `from chainframe import ...` replaces an AttributeError by an error without advice.
+    import chainframe  # noqa: PLC0415 - imports users of this module
+
+    _, _, advice = str(error).partition("; ")
+    advice = f"; {advice}" if advice else similar(name, chainframe.__all__)
+    return ImportError(f"cannot import name {name!r} from 'chainframe'{advice}", name="chainframe")
+
+
+def _unknown_attribute(name: str) -> AttributeError:
     import chainframe  # noqa: PLC0415 - imports users of this module
 
     if name in {*_MODULES, "integrations", "progress"}:
@@ -142,8 +163,42 @@ def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
     else:
         # The name of a parameter of another call is no misspelling.
         is_name = keyword in _parameters()
-        advice = (not is_name and similar(keyword, names)) or f"; it takes {', '.join(names)}"
+        advice = (
+            _elsewhere(function, keyword)
+            or (not is_name and similar(keyword, names))
+            or f"; it takes {', '.join(names)}"
+        )
     return TypeError(f"{function.__qualname__}() got an unexpected keyword argument '{keyword}'{advice}")
+
+
+def _elsewhere(function: Callable[..., object], keyword: str) -> str:
+    """Return the end of a message about a keyword that is a setting of the client, or that stands for no parameter."""
+    from chainframe import Client  # noqa: PLC0415 - the package imports this module's users
+
+    if function.__qualname__.partition(".")[0] not in {"Client", "Query"}:
+        return ""
+    if keyword in ADVICE:
+        return f"; {ADVICE[keyword]}"
+    is_setting = keyword in inspect.signature(Client.with_options).parameters and keyword != "self"
+    return f"; it is a setting: client.with_options({keyword}=...)" if is_setting else ""
+
+
+def too_many(function: Callable[..., object], given: int) -> TypeError:
+    """Return the error about more arguments by position than a function takes."""
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    by_name = [f"{each.name}=" for each in parameters if each.kind is each.KEYWORD_ONLY]
+    by_position = len(parameters) - len(by_name)
+    takes = f"takes {by_position} positional argument{'' if by_position == 1 else 's'}; got {given}"
+    return TypeError(f"{function.__qualname__}() {takes}; pass {', '.join(by_name)} by name")
+
+
+def similar_attribute(name: str, attributes: Sequence[str], columns: Sequence[str]) -> str:
+    """Return advice on an unknown attribute of an object of records: the attribute or column that is most like it."""
+    public = [attribute for attribute in attributes if not attribute.startswith("_")]
+    matches = difflib.get_close_matches(name, [*public, *columns], 1, cutoff=0.65)
+    if not matches:
+        return ""
+    return f"did you mean the column '{matches[0]}'?" if matches[0] in columns else f"did you mean '{matches[0]}'?"
 
 
 def missing(function: Callable[..., object], name: str, given: Sequence[str]) -> TypeError:

@@ -10,6 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use super::errors;
 use super::once::MadeOnce;
 use crate::client::Error;
+use crate::interface::RecordType;
 
 /// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
 /// `named` says which one it is.
@@ -26,7 +27,7 @@ pub trait Readable: Sized {
     /// The problem with a value that cannot be read.
     fn problem(given: &Bound<'_, PyAny>) -> String {
         match Self::IS_SHOWN {
-            true => format!("{}; got {}", Self::EXPECTED, shown(given)),
+            true => rejected(Self::EXPECTED, given),
             false => Self::EXPECTED.into(),
         }
     }
@@ -47,8 +48,23 @@ macro_rules! readable {
 
 readable! {
     bool: "must be True or False", shown: true,
-    String: "must be a valid Unicode string", shown: false,
     PathBuf: "must be a path", shown: false,
+}
+
+impl Readable for String {
+    const EXPECTED: &'static str = "must be a valid Unicode string";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        given.extract()
+    }
+
+    /// Does not show the value, which may be a secret.
+    fn problem(given: &Bound<'_, PyAny>) -> String {
+        match given.is_instance_of::<PyString>() {
+            true => Self::EXPECTED.into(),
+            false => format!("must be a string; got {}", class_of(given)),
+        }
+    }
 }
 
 macro_rules! readable_number {
@@ -122,6 +138,9 @@ pub fn is_instance(value: &Bound<'_, PyAny>, module: &str, name: &str, cache: &M
     value.is_instance(cache.import(value.py(), module, name)?)
 }
 
+/// Characters of a repr in a message.
+const SHOWN_CHARS: usize = 80;
+
 pub static DECIMAL: MadeOnce<PyAny> = MadeOnce::new();
 pub static DATETIME: MadeOnce<PyAny> = MadeOnce::new();
 
@@ -132,11 +151,9 @@ pub fn bound<'py>(
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-    let max_positional = required.clone().count();
-    if args.len() > max_positional {
-        let name = qualified_name(&function()?)?;
-        let problem = format!("takes {max_positional} positional arguments; got {}", args.len());
-        return Err(PyTypeError::new_err(format!("{name}() {problem}")));
+    let py = args.py();
+    if args.len() > required.clone().count() {
+        return Err(made(py, "too_many", (function()?, args.len())));
     }
     let mut all: Vec<_> = required.clone().map(str::to_owned).zip(args.iter()).collect();
     for (name, value) in named.into_iter().flatten() {
@@ -156,9 +173,13 @@ pub fn bound<'py>(
 /// The error about a call without a required argument, or about one that was given under another name.
 fn missing<'a>(function: &Bound<'_, PyAny>, name: &str, given: impl Iterator<Item = &'a str>) -> PyErr {
     let given: Vec<&str> = given.collect();
-    let made = function.py().import("chainframe._arguments");
-    made.and_then(|module| module.call_method1("missing", (function, name, given)))
-        .map_or_else(|error| error, PyErr::from_value)
+    made(function.py(), "missing", (function, name, given))
+}
+
+/// An error that a function of Python makes.
+fn made<'py>(py: Python<'py>, function: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+    let module = py.import("chainframe._arguments");
+    module.and_then(|module| module.call_method1(function, arguments)).map_or_else(|error| error, PyErr::from_value)
 }
 
 fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -167,9 +188,7 @@ fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The error about a keyword that the function does not take. It names the parameter that was probably meant.
 pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
-    let made = function.py().import("chainframe._arguments");
-    made.and_then(|module| module.call_method1("unexpected", (function, keyword)))
-        .map_or_else(|error| error, PyErr::from_value)
+    made(function.py(), "unexpected", (function, keyword))
 }
 
 /// The end of a message about an unknown name: the known name that was probably meant, or nothing.
@@ -194,6 +213,20 @@ pub fn no_attribute(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyEr
     attribute_error(object, name, advice).unwrap_or_else(|error| error)
 }
 
+/// As `no_attribute`, for an object of records: the advice is the attribute or the column that is spelt most like the name.
+/// Notebooks do not print what Python suggests, and Python suggests private names too.
+pub fn no_similar_attribute(object: &Bound<'_, PyAny>, name: &str, record: &RecordType) -> PyErr {
+    if name.starts_with('_') {
+        return no_attribute(object, name, "");
+    }
+    let columns: Vec<_> = record.fields.iter().map(|field| field.name).collect();
+    let advice = object.get_type().dir().and_then(|attributes| {
+        let module = object.py().import("chainframe._arguments")?;
+        module.call_method1("similar_attribute", (name, attributes, columns))?.extract::<String>()
+    });
+    advice.map_or_else(|error| error, |advice| no_attribute(object, name, &advice))
+}
+
 fn attribute_error(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyResult<PyErr> {
     let separator = if advice.is_empty() { "" } else { "; " };
     let class = object.get_type().name()?;
@@ -216,8 +249,7 @@ pub fn _package_attribute(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
             return Err(PyAttributeError::new_err(format!("module 'chainframe' has no attribute '{name}'")));
         }
         _ => {
-            let error = py.import("chainframe._arguments")?.call_method1("unknown_name", (name,))?;
-            return Err(PyErr::from_value(error));
+            return Err(made(py, "unknown_name", (name,)));
         }
     };
     py.import(module)?.getattr(name).map(Bound::unbind)
@@ -281,12 +313,27 @@ pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
 
 /// The repr of an object may have any length.
 pub fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(80).collect()
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
 }
 
 /// First line of the repr of a value.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| "a value without a repr".into(), |text| first_line(&text.to_string()))
+}
+
+/// The problem of a value that is not what was expected.
+pub fn rejected(expected: &str, given: &Bound<'_, PyAny>) -> String {
+    format!("{expected}; got {}", shown(given))
+}
+
+/// Name of the class of a value that is not shown.
+pub fn class_of(value: &Bound<'_, PyAny>) -> String {
+    let class = value.get_type().qualname().map_or_else(|_| "another type".into(), |name| name.to_string());
+    format!("a value of type {class}")
 }
 
 /// Microseconds since the epoch of an aware datetime; None of a naive one.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
-use super::arguments;
+use super::awaited_only::{AwaitGuard, awaited_only};
 use super::block_on::{AbortOnDrop, check_process, handle};
 use super::dispatch::FUTURES;
 use super::errors;
@@ -53,11 +53,24 @@ pub struct Coroutine {
     /// Locked only while the interpreter is held, and never while Python code runs.
     state: Mutex<CoroutineState>,
     annotate: Option<Annotate>,
+    guard: AwaitGuard,
 }
 
 impl Coroutine {
     pub fn new(name: &'static str, next: impl FnMut(Python<'_>) -> PyResult<AsyncStep> + Send + 'static) -> Self {
-        Self { name, state: Mutex::new(CoroutineState::Created(Box::new(next))), annotate: None }
+        Self {
+            name,
+            state: Mutex::new(CoroutineState::Created(Box::new(next))),
+            annotate: None,
+            guard: AwaitGuard::default(),
+        }
+    }
+
+    /// For `__await__` methods: Python may iterate over the coroutine.
+    #[must_use]
+    pub fn awaited(self) -> Self {
+        self.guard.allow();
+        self
     }
 
     /// Has `annotate` called with an exception that is thrown into a wait.
@@ -111,6 +124,8 @@ impl Coroutine {
     }
 }
 
+awaited_only!(Coroutine);
+
 #[pymethods]
 impl Coroutine {
     #[getter]
@@ -125,20 +140,6 @@ impl Coroutine {
 
     fn __repr__(&self) -> String {
         format!("<coroutine {} of chainframe>", self.name)
-    }
-
-    /// An error: the attribute of the result is wanted.
-    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
-        let advice = if name.starts_with('_') { "" } else { "await it first" };
-        Err(arguments::no_attribute(slf, name, advice))
-    }
-
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

@@ -4,6 +4,7 @@ use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use super::awaited_only::{AwaitGuard, awaited_only};
 use super::errors::class;
 
 /// An error of the package, an interrupt or a cancellation, with the caller's frames only. Other exceptions are defects,
@@ -30,11 +31,12 @@ pub fn at_caller(py: Python<'_>, raised: PyErr) -> PyErr {
 #[pyclass(frozen, module = "chainframe", name = "Coroutine")]
 pub struct CoroutineAtCaller {
     inner: Py<PyAny>,
+    guard: AwaitGuard,
 }
 
 impl CoroutineAtCaller {
     pub fn new(coroutine: Bound<'_, PyAny>) -> Self {
-        Self { inner: coroutine.unbind() }
+        Self { inner: coroutine.unbind(), guard: AwaitGuard::default() }
     }
 
     fn call<'py>(
@@ -48,6 +50,8 @@ impl CoroutineAtCaller {
     }
 }
 
+awaited_only!(CoroutineAtCaller);
+
 #[pymethods]
 impl CoroutineAtCaller {
     #[getter]
@@ -58,14 +62,6 @@ impl CoroutineAtCaller {
     #[getter]
     fn __qualname__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.inner.getattr(py, "__qualname__")
-    }
-
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

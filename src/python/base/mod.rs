@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod asyncio;
 pub mod at_caller;
+mod awaited_only;
 pub mod block_on;
 pub mod convert;
 pub mod declaration;

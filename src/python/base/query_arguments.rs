@@ -101,7 +101,7 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
                 ));
             }
             digits(value).ok_or(Problem::Rejected(
-                "must be an aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds",
+                "must be an aware datetime, an ISO 8601 string with a UTC offset, or an integer of Unix seconds or milliseconds",
             ))
         }
     }
@@ -139,7 +139,7 @@ fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
         return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", value.len()?)));
     }
     let Ok(items) = value.try_iter() else {
-        return Err(Problem::Hashes(format!("{FORM}; got {}", shown(value))));
+        return Err(Problem::Hashes(format!("{FORM}; got {}{}", shown(value), own_value(value, "tx_id"))));
     };
     let mut many = Vec::new();
     for (index, item) in items.enumerate() {

@@ -144,7 +144,8 @@ impl<'py> FromPyObject<'_, 'py> for GivenCache {
             return Ok(Self(Ok(cache.get().inner.clone())));
         }
         let Ok(directory) = given.extract::<PathBuf>() else {
-            return Ok(Self(Err(Error::config("cache", "must be a Cache, the path of a directory or None"))));
+            let problem = arguments::rejected("must be a Cache, the path of a directory or None", &given);
+            return Ok(Self(Err(Error::config("cache", problem))));
         };
         Ok(Self(in_directory(directory, "cache")))
     }

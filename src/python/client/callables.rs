@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::credentials::CallableSource;
 use super::observer::{AttemptObserver, Callable};
 use crate::client::{CredentialSource, Environment, Error, Observer};
-use crate::python::base::errors;
+use crate::python::base::{arguments, errors};
 
 /// A derived client holds the client that owns the callable: the garbage collector must visit each reference once.
 pub enum CallableSetting {
@@ -22,7 +22,11 @@ impl CallableSetting {
         match given {
             None => Ok(Self::None),
             Some(callable) if callable.is_callable() => Ok(Self::Own(Arc::new(Callable::new(callable.unbind())))),
-            Some(_) => Err(errors::raise(py, &Error::config(setting, "must be callable"))),
+            // What is given for credentials may be a secret.
+            Some(given) => {
+                let problem = format!("must be callable; got {}", arguments::class_of(&given));
+                Err(errors::raise(py, &Error::config(setting, problem)))
+            }
         }
     }
 

@@ -72,6 +72,10 @@ impl Query {
         collecting.annotating(move |exception| last.annotate(exception))
     }
 
+    fn collected(slf: Py<Self>) -> Coroutine {
+        Self::collecting(slf, "Query.collect_async", |py, records| Py::new(py, records).map(Py::into_any))
+    }
+
     /// A coroutine of all records as a frame.
     fn converting(slf: Py<Self>, py: Python<'_>, name: &'static str, options: &FrameOptions) -> PyResult<Coroutine> {
         let conversion = Conversion::new(py, slf.get().record(), Projection::ALL, options)?;
@@ -155,27 +159,35 @@ to_frame_methods! {
 #[pymethods]
 impl Query {
     #[doc = doc!(Query.collect)]
-    fn collect(&self, py: Python<'_>) -> PyResult<Records> {
+    #[pyo3(signature = (**unknown), text_signature = "($self)")]
+    fn collect(&self, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Records> {
+        arguments::reject_in::<Self>(py, "collect", unknown)?;
         self.collect_in(py, StringLayout::Utf8)
     }
 
     #[doc = doc!(Query.collect_async)]
-    fn collect_async(slf: Py<Self>) -> Coroutine {
-        Self::collecting(slf, "Query.collect_async", |py, records| Py::new(py, records).map(Py::into_any))
+    #[pyo3(signature = (**unknown), text_signature = "($self)")]
+    fn collect_async(slf: Py<Self>, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Coroutine> {
+        arguments::reject_in::<Self>(py, "collect_async", unknown)?;
+        Ok(Self::collected(slf))
     }
 
     fn __await__(slf: Py<Self>) -> Coroutine {
-        Self::collect_async(slf)
+        Self::collected(slf).awaited()
     }
 
     #[doc = doc!(Query.first)]
-    fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    #[pyo3(signature = (**unknown), text_signature = "($self)")]
+    fn first(&self, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        arguments::reject_in::<Self>(py, "first", unknown)?;
         let result = block_on(py, self.start.query().client(), self.first_page(py)?);
         self.first_of(py, result.map_err(|raised| self.last.interrupted(py, raised))?)
     }
 
     #[doc = doc!(Query.first_async)]
-    fn first_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    #[pyo3(signature = (**unknown), text_signature = "($self)")]
+    fn first_async(slf: Py<Self>, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+        arguments::reject_in::<Self>(py, "first_async", unknown)?;
         let client = slf.get().start.query().client().clone();
         coroutine(py, "Query.first_async", &client, move |py| {
             let first = slf.get().first_page(py)?;
@@ -199,7 +211,7 @@ impl Query {
         // Arguments are checked before anything is fetched.
         let json = arguments::flag("json", json)?;
         arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), columns.as_ref())?;
-        self.collect(py)?.dicts(py, json, columns.as_ref())
+        self.collect(py, None)?.dicts(py, json, columns.as_ref())
     }
 
     #[doc = doc!(Query.to_dicts_async)]

@@ -253,7 +253,13 @@ fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<Foll
 fn distance(settle: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     let Some(settle) = settle else { return Ok(12) };
     let read = if settle.is_instance_of::<PyBool>() { None } else { u64::read(settle).ok() };
-    read.ok_or_else(|| errors::parameter(settle.py(), "settle", "must be a number of heights, an integer from 0"))
+    read.ok_or_else(|| {
+        errors::parameter(
+            settle.py(),
+            "settle",
+            &arguments::rejected("must be a number of heights, an integer from 0", settle),
+        )
+    })
 }
 
 /// The interval: "auto", seconds, or None for a follower that ends.
@@ -270,7 +276,10 @@ impl<'py> FromPyObject<'_, 'py> for PollArg {
             Some(Ok(interval)) => Ok(Self(Poll::Every(interval))),
             None if given.is_none() => Ok(Self(Poll::Once)),
             None if given.extract::<&str>().is_ok_and(|text| text == "auto") => Ok(Self(Poll::Auto)),
-            _ => Err(errors::parameter(given.py(), "poll", "must be \"auto\", a positive number of seconds, or None")),
+            _ => {
+                let expected = "must be \"auto\", a positive number of seconds, or None";
+                Err(errors::parameter(given.py(), "poll", &arguments::rejected(expected, &given)))
+            }
         }
     }
 }

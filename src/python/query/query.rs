@@ -161,19 +161,21 @@ impl Query {
             "arrow" => "use query.to_arrow()",
             "json" | "data" | "results" | "items" => "use query.collect(), or query.to_dicts(json=True)",
             "fetch" | "fetchall" | "all" | "run" | "execute" | "get" => "use query.collect()",
-            "paginate" | "get_pages" | "iter_pages" => "use query.pages()",
+            "page" | "paginate" | "get_pages" | "iter_pages" | "pages_async" => {
+                "use query.pages() in a loop, with for or async for"
+            }
+            "next" => "use query.first(), or next(iter(query))",
+            "csv" | "save" => "use query.to_csv(path)",
+            "parquet" | "write_parquet" => "use query.to_parquet(path)",
             "status_code" | "ok" | "text" | "content" | "headers" => {
                 "errors of the API are raised, and query.report has the counts of the run"
             }
-            "to_dict" => "use query.to_dicts()",
-            "filter" | "select" => "use query.scan() or query.dataset()",
-            _ => {
-                if is_column {
-                    "it is a column of the result: use query.collect()[\"name\"]"
-                } else {
-                    ""
-                }
-            }
+            "to_dict" | "to_list" => "use query.to_dicts(), or list(query) for records",
+            "to_duckdb" | "sql" => "duckdb.sql(\"select * from query\") reads a variable that holds the query",
+            "cache" | "persist" => "use query.collect() once, or Client(cache=...)",
+            "filter" | "select" | "where" | "query" => "use query.scan() or query.dataset()",
+            _ if is_column => "it is a column of the result: use query.collect()[\"name\"]",
+            _ => return Err(arguments::no_similar_attribute(slf, name, slf.get().record())),
         };
         Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
@@ -187,7 +189,9 @@ impl Query {
     }
 
     #[doc = doc!(Query.pages)]
-    fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+    #[pyo3(signature = (**unknown), text_signature = "($self)")]
+    fn pages(slf: &Bound<'_, Self>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Stream> {
+        arguments::reject_in::<Self>(slf.py(), "pages", unknown)?;
         Self::stream(slf, StreamItem::Pages)
     }
 

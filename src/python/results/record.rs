@@ -148,7 +148,7 @@ impl Record {
                 let names: Vec<_> = self.fields().iter().map(|field| field.name).collect();
                 let advice = arguments::similar(py, text.to_str()?, &names)?;
                 let class = self.columns.record().name;
-                Err(PyKeyError::new_err(format!("{class} has no field {:?}{advice}", text.to_str()?)))
+                Err(PyKeyError::new_err(format!("{class} has no field '{}'{advice}", text.to_str()?)))
             }
         }
     }

@@ -75,8 +75,16 @@ impl Records {
         let (chunk, row) = self.inner.chunk_of(row);
         match self.chunks.get(chunk) {
             Some(chunk) => record_classes::view(py, chunk.clone(), row),
-            None => Err(PyIndexError::new_err("record index out of range")),
+            None => Err(self.out_of_range(row)),
         }
+    }
+
+    fn out_of_range(&self, index: impl std::fmt::Display) -> PyErr {
+        let records = match self.inner.len() {
+            1 => "1 record".into(),
+            length => format!("{length} records"),
+        };
+        PyIndexError::new_err(format!("record index out of range: {index} of {records}"))
     }
 
     /// Values of a column.
@@ -178,13 +186,8 @@ impl Records {
             | "sort_values" | "sort" | "plot" | "sum" | "mean" => {
                 "use records.to_pandas() or records.to_polars() first"
             }
-            _ => {
-                if is_column {
-                    "it is a column: use records[\"name\"], or records[0].name for one record"
-                } else {
-                    ""
-                }
-            }
+            _ if is_column => "it is a column: use records[\"name\"], or records[0].name for one record",
+            _ => return Err(arguments::no_similar_attribute(slf, name, slf.get().inner.record())),
         };
         Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
@@ -195,7 +198,7 @@ impl Records {
 
     /// For `await query.collect()`, which has its records already.
     fn __await__(slf: Py<Self>) -> Coroutine {
-        Coroutine::new("Records.__await__", move |py| Ok(AsyncStep::Done(slf.clone_ref(py).into_any())))
+        Coroutine::new("Records.__await__", move |py| Ok(AsyncStep::Done(slf.clone_ref(py).into_any()))).awaited()
     }
 
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -207,15 +210,15 @@ impl Records {
         let Ok(slice) = index.cast::<PySlice>() else {
             let index: isize =
                 index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
-                    true => PyIndexError::new_err("record index out of range"),
+                    true => self.out_of_range(index),
                     false => PyTypeError::new_err(
                         "records are indexed by int, slice or the name of a column; \
                          use records.to_pandas(columns=[...]) for several",
                     ),
                 })?;
             let row = if index < 0 { index + length as isize } else { index };
-            let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
-            return self.view(py, row);
+            let row = usize::try_from(row).ok().filter(|row| *row < length);
+            return self.view(py, row.ok_or_else(|| self.out_of_range(index))?);
         };
         let range = slice.indices(length as isize)?;
         let sliced = if range.step == 1 {

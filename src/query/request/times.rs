@@ -24,8 +24,7 @@ pub fn parse_time(name: &str, arg: &Arg) -> Result<i64, Error> {
 
 /// Unix milliseconds, of an instant or of text that says its offset from UTC.
 fn instant(arg: &Arg) -> Result<i64, &'static str> {
-    const FORM: &str =
-        "must be an aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds";
+    const FORM: &str = "must be an aware datetime, an ISO 8601 string with a UTC offset, or an integer of Unix seconds or milliseconds";
     match arg {
         Arg::Time(microseconds) => Ok(microseconds.div_euclid(1_000)),
         Arg::Integer(digits) => epoch(digits.parse().map_err(|_| FORM)?),
@@ -36,7 +35,14 @@ fn instant(arg: &Arg) -> Result<i64, &'static str> {
             iso_8601(text).map(|time| time.timestamp_millis()).ok_or_else(|| {
                 let date = text.len() >= 10 && text.is_ascii() && text.as_bytes()[4] == b'-';
                 let is_naive = date && !text[10..].contains(['Z', 'z', '+', '-']);
-                if is_naive { "must have a UTC offset: Z, or one such as +02:00" } else { FORM }
+                let is_impossible = date && NaiveDate::parse_from_str(&text[..10], "%Y-%m-%d").is_err();
+                if is_impossible {
+                    "must be a day of the calendar"
+                } else if is_naive {
+                    "must have a UTC offset: Z, or one such as +02:00"
+                } else {
+                    FORM
+                }
             })
         }
         _ => Err(FORM),

@@ -34,7 +34,7 @@ pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
     }
 
     fn open(text: &str) -> Result<Self, Error> {
-        let mut value: Value = serde_json::from_str(text).map_err(|_| Self::reject(Self::FORM))?;
+        let mut value: Value = serde_json::from_str(text).map_err(|_| Self::reject(malformed::<Self>(text)))?;
         match value.get(Self::VERSION_MEMBER).and_then(Value::as_u64) {
             Some(version) if version == u64::from(Self::VERSION) => {}
             Some(version) => {
@@ -42,16 +42,24 @@ pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
                 return Err(Self::reject(format!("has unsupported version {version} (expected {expected})")));
             }
             None if value.get(Self::OTHER_MEMBER).is_some() => return Err(Self::reject(Self::OTHER)),
-            None => return Err(Self::reject(Self::FORM)),
+            None => return Err(Self::reject(malformed::<Self>(text))),
         }
         let sum = value.as_object_mut().and_then(|members| members.remove(CHECKSUM));
-        let opened: Self = serde_json::from_value(value).map_err(|_| Self::reject(Self::FORM))?;
+        let opened: Self = serde_json::from_value(value).map_err(|_| Self::reject(malformed::<Self>(text)))?;
         // Spaces and the order of members may have changed.
         if sum.as_ref().and_then(Value::as_str) != Some(&checksum(&to_json(&opened))) {
             return Err(Self::reject("is corrupted (checksum mismatch); pass it unchanged"));
         }
         Ok(opened)
     }
+}
+
+/// Problem of a string of another form, and the beginning of that string.
+fn malformed<T: Sealed>(text: &str) -> String {
+    const SHOWN_CHARS: usize = 30;
+    let is_cut = text.chars().nth(SHOWN_CHARS).is_some();
+    let beginning: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("{}, unchanged; got {beginning:?}{}", T::FORM, if is_cut { "…" } else { "" })
 }
 
 fn to_json(value: &impl Serialize) -> String {

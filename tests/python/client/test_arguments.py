@@ -165,10 +165,6 @@ def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -
         _ = query.height
     with pytest.raises(AttributeError, match=r"use query.collect\(\), query.to_pandas\(\) or"):
         query.sort_values("height")
-    with pytest.raises(AttributeError, match="'Query' object has no attribute 'colect'") as raised:
-        query.colect()
-    # With these, Python suggests 'collect' where it prints the error.
-    assert (raised.value.name, raised.value.obj) == ("colect", query)
 
 
 @needs_extra
@@ -369,5 +365,5 @@ def test_argument_that_is_no_cursor_or_event_shows_its_value(client: cf.Client, 
     with pytest.raises(cf.InvalidParameterError, match=r"event must be an Event, such as .*; got 'Transfer'$"):
         sample.query(client, "logs").collect().decode(given)
     given = 3
-    with pytest.raises(cf.InvalidParameterError, match="declaration must be a valid Unicode string"):
+    with pytest.raises(cf.InvalidParameterError, match="declaration must be a string; got a value of type int"):
         cf.Event(given)
