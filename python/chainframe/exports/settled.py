@@ -65,6 +65,9 @@ class SettledWriter(ParquetWriter):
     def _is_keyed(self) -> bool:
         return True
 
+    def _is_in_order(self) -> bool:
+        return self._tail is not None
+
     def _is_met(self) -> bool:
         return self._met
 

@@ -88,11 +88,16 @@ class ParquetWriter:
             self.store.remove_leftovers(self.manifest)
             return
         self.store.begin(self.manifest)
-        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, self._is_keyed())  # noqa: SLF001
+        reading = self._is_keyed(), self._is_in_order()
+        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, *reading)  # noqa: SLF001
 
     def _is_keyed(self) -> bool:
         """True if keys of the records decide which of them are written."""
         return self._matcher is not None or self._range is not None
+
+    def _is_in_order(self) -> bool:
+        """True if the list has to be read in its order, to find the records of an earlier export."""
+        return self._is_keyed()
 
     def fetch(self) -> None:
         """Waits until there is something to commit."""

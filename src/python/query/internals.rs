@@ -21,10 +21,16 @@ use crate::query::{self, GrowthOrder, QueryStart, SharedReport};
 #[pymethods]
 impl Query {
     /// A run for an export: its records stay in the core until they are written.
-    fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
+    fn _part_buffer(
+        slf: &Bound<'_, Self>,
+        max_rows: usize,
+        max_age: f64,
+        keyed: bool,
+        in_order: bool,
+    ) -> PyResult<PartBuffer> {
         let (run, bar) = slf.get().stream_pages(slf.py())?;
         // A run that looks for the records of an earlier one may find them on the first page.
-        let run = if keyed { run.in_order().returning_first_page_at_once() } else { run };
+        let run = if in_order { run.in_order().returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
         Ok(PartBuffer::new(slf.get().last.clone(), run, bar, max_rows, max_age, keyed))
     }

@@ -258,7 +258,7 @@ pub fn estimate_facts(estimate: &Estimate) -> Vec<(&'static str, String)> {
         ("pages", bounds(estimate.pages)),
         ("requests", bounds(estimate.requests)),
         ("slices", count(estimate.num_slices)),
-        ("estimated_seconds", about(estimate.estimated_seconds)),
+        ("estimated_seconds", format!("{}, unless the service throttles", about(estimate.estimated_seconds))),
     ]
 }
 

@@ -188,8 +188,8 @@ impl FollowSpec {
 
     pub(super) fn gap(&self, first: i64, last: i64) -> Error {
         let problem = format!(
-            "the API no longer returns the records of heights {first} to {last}; export what is there, and follow the \
-             export"
+            "the API no longer returns the records of heights {first} to {last}; narrow the query, or export the list: \
+             follow(start=export) and to_parquet(since=export) continue after it"
         );
         Error::Gap { endpoint: self.endpoint, first, last, problem: problem.into() }
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from chainframe.exports import Export
 from strict_server import StrictServer
 from transfers import BOUNDS, TOKEN, Transfers, deployment_of, keys, serve
 
@@ -254,3 +255,34 @@ def test_list_grown_by_more_than_the_window_is_not_called_complete(server: Stric
     transfers = Transfers(11, 180, changes={10: grow})
     with pytest.warns(cf.IncompleteResultWarning, match="has grown by more than the result window"):
         query_of(server, transfers).collect()
+
+
+@pytest.mark.parametrize("errors", [set(), {12}])
+def test_first_export_of_a_settled_series_is_divided(server: StrictServer, tmp_path: Path, errors: set[int]) -> None:
+    pytest.importorskip("pyarrow")
+    transfers = Transfers(12, 300, errors=errors)
+    client = serve(server, transfers)
+
+    def export(name: str, **options: Any) -> Export:
+        return client.token_transfers(TOKEN, page_size=20).to_parquet(tmp_path / name, settle=2, **options)
+
+    if errors:
+        with pytest.raises(cf.ServiceError):
+            export("first")
+    first = export("first")
+    assert first.report.complete
+    settled = max(int(row["height"]) for row in transfers.rows) - 2
+    expected = [row for row in transfers.rows if int(row["height"]) <= settled]
+    assert sorted(keys_of(first)) == sorted((row["txid"], row["blockHash"]) for row in expected)
+    for _ in range(8):
+        transfers.grow()
+    later = export("later", since=tmp_path / "first")
+    assert later.report.complete
+    settled = max(int(row["height"]) for row in transfers.rows) - 2
+    expected = [row for row in transfers.rows if int(row["height"]) <= settled]
+    both = keys_of(first) + keys_of(later)
+    assert sorted(both) == sorted((row["txid"], row["blockHash"]) for row in expected)
+
+
+def keys_of(export: Export) -> list[tuple[str, str]]:
+    return [(row["tx_id"], row["block_hash"]) for row in export.to_arrow().to_pylist()]
