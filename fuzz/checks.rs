@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use chainframe::client::{Client, Credentials, Error, RateLimit, Secret, Settings, SettingsInput};
+use chainframe::client::{Client, Credentials, Error, Secret, Settings, SettingsInput};
 use chainframe::columns::{DecimalPolicy, batch, schema};
 use chainframe::decode::{Decoder, Envelope, code_and_msg};
-use chainframe::interface::{AMOUNT_SCALE, Deployment, Number, endpoint};
+use chainframe::interface::{AMOUNT_SCALE, Number, endpoint};
 use chainframe::query::{
     Changes, Cursor, FollowCursor, FollowOptions, FollowRun, FollowStart, Options, Poll, Query, QueryStart,
 };
@@ -124,26 +124,7 @@ static BLOCKS: LazyLock<Query> = LazyLock::new(|| {
 
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     let secret = || Secret::new("local".into());
-    let settings = SettingsInput {
-        base_url: "https://service.invalid".into(),
-        credentials: Credentials { api_key: secret(), secret_key: secret(), passphrase: secret() },
-        main_chain: "MAIN".into(),
-        zone_chain: "ZONE_CHAIN".into(),
-        deployment: Deployment::default(),
-        timeout: 30.0,
-        deadline: None,
-        max_retries: 0,
-        rate_limit: RateLimit::Unlimited,
-        concurrency: chainframe::client::Concurrency::Fixed(1),
-        max_requests: None,
-        strict: false,
-        numbers: None,
-        max_response_bytes: 1 << 20,
-        proxy: None,
-        ca_bundle: None,
-        cassette: None,
-        cache: None,
-        missing: None,
-    };
+    let credentials = Credentials { api_key: secret(), secret_key: secret(), passphrase: secret() };
+    let settings = SettingsInput::least("https://service.invalid", credentials);
     Settings::new(settings).and_then(Client::new).expect("valid settings")
 });

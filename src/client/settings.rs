@@ -49,6 +49,33 @@ pub struct SettingsInput {
     pub missing: Option<(&'static str, Message)>,
 }
 
+impl SettingsInput {
+    /// The least that a client needs: single requests, sent once, at any rate.
+    pub fn least(base_url: &str, credentials: Credentials) -> Self {
+        Self {
+            base_url: base_url.into(),
+            credentials,
+            main_chain: "MAIN".into(),
+            zone_chain: "ZONE_CHAIN".into(),
+            deployment: Deployment::default(),
+            timeout: 30.0,
+            deadline: None,
+            max_retries: 0,
+            rate_limit: RateLimit::Unlimited,
+            concurrency: Concurrency::Fixed(1),
+            max_requests: None,
+            strict: false,
+            numbers: None,
+            max_response_bytes: 1 << 20,
+            proxy: None,
+            ca_bundle: None,
+            cassette: None,
+            cache: None,
+            missing: None,
+        }
+    }
+}
+
 /// Changes of the settings that apply to requests and results, not to connections.
 #[derive(Clone, Debug, Default)]
 pub struct RequestOptions {

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::client::{Concurrency, RateLimit, SettingsInput};
+use crate::client::SettingsInput;
 
 const HOUR: u64 = 3_600;
 /// Time after which a service replaces the credentials of an account.
@@ -12,28 +12,7 @@ fn at(seconds: u64) -> SystemTime {
 }
 
 fn settings() -> Settings {
-    Settings::new(SettingsInput {
-        base_url: "https://api.example".into(),
-        credentials: credentials(0),
-        main_chain: "MAIN".into(),
-        zone_chain: "ZONE_CHAIN".into(),
-        deployment: Deployment::default(),
-        timeout: 1.0,
-        deadline: None,
-        max_retries: 0,
-        rate_limit: RateLimit::Unlimited,
-        concurrency: Concurrency::Fixed(1),
-        max_requests: None,
-        strict: false,
-        numbers: None,
-        max_response_bytes: 1 << 20,
-        proxy: None,
-        ca_bundle: None,
-        cassette: None,
-        cache: None,
-        missing: None,
-    })
-    .unwrap()
+    Settings::new(SettingsInput::least("https://api.example", credentials(0))).unwrap()
 }
 
 fn credentials(period: u64) -> Credentials {

@@ -101,30 +101,20 @@ impl Between for String {
 pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
     let plan = &world.plan;
     let secret = |text: &str| Secret::new(text.into());
+    let credentials = Credentials {
+        api_key: secret("local-key"),
+        secret_key: secret("local-secret"),
+        passphrase: secret("local-passphrase"),
+    };
     let settings = Settings::new(SettingsInput {
-        base_url: "https://simulated.invalid".into(),
-        credentials: Credentials {
-            api_key: secret("local-key"),
-            secret_key: secret("local-secret"),
-            passphrase: secret("local-passphrase"),
-        },
-        main_chain: "MAIN".into(),
-        zone_chain: "ZONE_CHAIN".into(),
         deployment: plan.deployment(),
         timeout: plan.timeout,
         deadline: plan.deadline,
         max_retries: plan.max_retries,
         rate_limit: plan.rate_limit,
         concurrency: Concurrency::Fixed(plan.concurrency),
-        max_requests: None,
-        strict: false,
-        numbers: None,
-        max_response_bytes: 1 << 20,
-        proxy: None,
-        ca_bundle: None,
         cassette,
-        cache: None,
-        missing: None,
+        ..SettingsInput::least("https://simulated.invalid", credentials)
     });
     Client::with_environment(settings.unwrap(), world.environment()).unwrap()
 }
