@@ -18,6 +18,16 @@ pub struct Heights {
     latest_block: Option<u64>,
     /// Heights of blocks that no record has.
     missing: u64,
+    /// Height of the latest returned record, if its page had one height and so no order.
+    latest_level: Option<i64>,
+    /// Height of a page of one height and of the next one, which is above it.
+    risen: Option<(i64, i64)>,
+    /// True if a response was in order and had several heights.
+    has_fallen: bool,
+    /// Height of the record that an earlier run returned last, if those before it were in order.
+    continued: Option<i64>,
+    /// True if a record after those was above that height.
+    is_above_continued: bool,
 }
 
 impl Heights {
@@ -29,6 +39,19 @@ impl Heights {
     /// The heights below this one.
     pub fn set_latest(&mut self, height: i64) {
         self.latest = Some(height);
+        self.continued = Some(height);
+    }
+
+    /// Takes the heights of a response, of whose rows some were returned before, or none is.
+    pub fn on_response(&mut self, order: Order, heights: Option<&[i64]>) -> Result<(), String> {
+        let heights = heights.filter(|_| order == Order::NewestFirst).unwrap_or_default();
+        self.has_fallen |= heights.first() > heights.last() && is_sorted(heights, Direction::Falling);
+        self.check_direction()
+    }
+
+    fn check_direction(&self) -> Result<(), String> {
+        let risen = self.risen.filter(|_| self.has_fallen);
+        risen.map_or(Ok(()), |(latest, first)| Err(begins_on_the_wrong_side(first, "below", latest)))
     }
 
     /// True if the records that follow have no greater height than the latest one.
@@ -38,11 +61,17 @@ impl Heights {
 
     /// Takes the heights of the returned records of a page, if each has one. Fails with what contradicts their order.
     pub fn on_page(&mut self, order: Order, heights: Option<&[i64]>, keys: &[u64]) -> Result<(), String> {
+        if order == Order::NewestFirst
+            && let Some(continued) = self.continued
+        {
+            self.is_above_continued |= heights.unwrap_or_default().iter().any(|height| *height > continued);
+        }
         match (order, heights) {
             (Order::NewestFirst, Some(heights)) if is_sorted(heights, Direction::Falling) => self.on_records(heights),
             (Order::Consecutive, Some(heights)) => self.on_blocks(heights, keys),
             _ => {
                 self.latest = None;
+                self.latest_level = None;
                 Ok(())
             }
         }
@@ -52,8 +81,11 @@ impl Heights {
         self.check_first(heights, Direction::Falling)?;
         // A page of one height shows no order.
         let is_known = heights.first() > heights.last() || self.latest.is_some();
+        let step = self.latest_level.zip(heights.first().copied());
+        self.risen = self.risen.or(step.filter(|(latest, first)| first > latest));
         self.latest = if is_known { heights.last().copied() } else { None };
-        Ok(())
+        self.latest_level = heights.last().copied().filter(|_| !is_known);
+        self.check_direction()
     }
 
     fn on_blocks(&mut self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
@@ -86,7 +118,7 @@ impl Heights {
             return Ok(());
         }
         let side = if direction == Direction::Falling { "below" } else { "above" };
-        Err(format!("a page begins at height {first}, {side} records of height {latest}"))
+        Err(begins_on_the_wrong_side(*first, side, latest))
     }
 
     /// True if the height of the latest record is known. Those of blocks repeat none.
@@ -102,9 +134,18 @@ impl Heights {
         })
     }
 
+    /// True if a record may be one that an earlier run returned: it is above the last of those.
+    pub fn may_repeat_earlier(&self) -> bool {
+        self.is_above_continued
+    }
+
     pub fn missing(&self) -> u64 {
         self.missing
     }
+}
+
+fn begins_on_the_wrong_side(first: i64, side: &str, latest: i64) -> String {
+    format!("a page begins at height {first}, {side} records of height {latest}")
 }
 
 fn is_sorted(heights: &[i64], direction: Direction) -> bool {

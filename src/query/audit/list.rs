@@ -11,6 +11,7 @@ use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
 use super::places::Places;
 use super::repeats::{Look, Repeat, Repeats, count};
+use super::short_pages::{self, ShortPages};
 use super::small_pages::{self, SmallPages};
 use super::subject::{End, Returned, Subject};
 use super::unreturned::{Known, Unreturned};
@@ -23,6 +24,10 @@ const RECENT: usize = 256;
 
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
                              record that was received twice.";
+const REPEATED_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
+                                heights: it may be one that was returned before.";
+const SHORT_PAGES: &str = "Some pages have fewer records than they say, although others follow: some records may be \
+                           missing.";
 const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
                                part of the service may lack records.";
 
@@ -53,6 +58,7 @@ pub struct ListAudit {
     lengths: Lengths,
     one_block: OneBlock,
     small_pages: SmallPages,
+    short_pages: ShortPages,
     heights: Heights,
     /// Responses of which rows were returned.
     responses: u32,
@@ -65,6 +71,8 @@ enum Sought {
     Block,
     /// The number of records, or records after the last one, where pages are small.
     SmallPages,
+    /// The last record of a beginning with short pages.
+    ShortPages,
     /// Records that were received and not returned.
     Unreturned,
     /// Records after the last one.
@@ -100,6 +108,7 @@ impl ListAudit {
             lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },
             one_block: OneBlock::continued(offset, latest),
             small_pages: SmallPages::default(),
+            short_pages: ShortPages::default(),
             heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
@@ -187,6 +196,10 @@ impl ListAudit {
         if self.subject.compares_growth && request.height_bound.is_none() && !self.has_equal_records {
             self.growth.on_response(request, response, returned.seen);
         }
+        if self.subject.kind == ListKind::Growing && returned.rows.len() < response.rows.len() {
+            let heights = heights_of(response, 0..response.rows.len());
+            self.heights.on_response(self.subject.order, heights.as_deref())?;
+        }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
         }
@@ -196,6 +209,7 @@ impl ListAudit {
         self.check_ends(response, &returned.rows)?;
         self.lengths.on_response(request, response);
         self.small_pages.on_response(response);
+        self.short_pages.on_response(request, response);
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
         if is_snapshot && !self.places.on_response(request, response, &returned.rows) {
             return Err("records do not follow each other by the number of records that the API reports".into());
@@ -242,7 +256,7 @@ impl ListAudit {
     }
 
     fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
-        let heights: Option<Vec<i64>> = kept.iter().map(|row| response.rows.height(*row)).collect();
+        let heights = heights_of(response, kept.iter().copied());
         let keys: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
         self.heights.on_page(self.subject.order, heights.as_deref(), &keys)
     }
@@ -287,6 +301,7 @@ impl ListAudit {
     pub fn is_open(&self, end: &End) -> bool {
         self.has_open_block()
             || end.is_whole && self.small_pages.are_open(&self.read(end))
+            || self.has_open_short_pages(end)
             || self.repeats.are_open()
             || self.may_continue(end)
             || self.may_be_longer(end)
@@ -324,6 +339,13 @@ impl ListAudit {
         }
     }
 
+    /// True if the beginning of a list is still to be compared with the positions of its records.
+    fn has_open_short_pages(&self, end: &End) -> bool {
+        // A row that contradicts the arguments has a position, too.
+        let is_beginning = !end.is_whole && self.next == self.returned && self.returned > 0;
+        self.subject.kind == ListKind::Growing && is_beginning && self.short_pages.are_open()
+    }
+
     /// True if the pages of one block are still to be compared.
     fn has_open_block(&self) -> bool {
         let has_several = self.responses > 1 || self.is_continued;
@@ -344,6 +366,10 @@ impl ListAudit {
         {
             self.sought = Sought::SmallPages;
             return Some(request);
+        }
+        if self.has_open_short_pages(end) {
+            self.sought = Sought::ShortPages;
+            return Some(self.short_pages.request(self.returned, end.drift));
         }
         if self.may_continue(end) {
             self.sought = Sought::Unreturned;
@@ -376,6 +402,12 @@ impl ListAudit {
                 let has_unknown_record = self.shows_unknown_record(response);
                 let has_length = self.small_pages.on_look(request, response, self.next, has_unknown_record);
                 (!has_length).then_some("the list has another number of records than its pages")
+            }
+            Sought::ShortPages => {
+                let is_known = response.rows.len() == 1 && self.known.contains(response.rows.key(0));
+                let latest = short_pages::Latest(self.recent.make_contiguous());
+                let problem = "a page that has fewer records than it says lacks some of them";
+                (!self.short_pages.on_look(response, latest, is_known)).then_some(problem)
             }
             Sought::Head => {
                 self.growth.on_look(response);
@@ -438,7 +470,14 @@ impl ListAudit {
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
+            self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
+            self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
         ];
         doubts.into_iter().flatten().collect()
     }
+}
+
+/// Heights of some rows of a response, if each has one.
+fn heights_of(response: &Response<'_>, rows: impl Iterator<Item = usize>) -> Option<Vec<i64>> {
+    rows.map(|row| response.rows.height(row)).collect()
 }

@@ -9,11 +9,13 @@
 //! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` |
 //! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
+//! | order | a record above those that an earlier run returned | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |
+//! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
@@ -28,6 +30,7 @@ mod numbers;
 mod one_block;
 mod places;
 mod repeats;
+mod short_pages;
 mod small_pages;
 mod subject;
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
 mod one_block;
+mod order;
 mod repeats;
+mod short_pages;
 
 use super::{End, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;

@@ -42,7 +42,7 @@ impl ReadDown {
         report.add_cost(&now.since(&self.counted));
         // Other reasons of a round, such as the result window, do not concern the follower.
         let dropped = now.dropped - self.counted.dropped;
-        for reason in self.run.report().contradictions() {
+        for reason in self.run.report().contradictions().into_iter().chain(self.run.contradictions()) {
             report.add_contradiction(reason);
         }
         report.update(|report| report.dropped += dropped);

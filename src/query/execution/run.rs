@@ -24,6 +24,7 @@ use super::set::{ListRun, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
+use crate::message::Message;
 use crate::process::{self, ForkSafeMutex};
 use crate::query::audit::Arguments;
 use crate::query::evidence::{Evidence, Part};
@@ -167,6 +168,12 @@ impl Run {
         self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
     }
 
+    /// Contradictions of a list that was read to its end, of which no more is requested.
+    pub(super) fn contradictions(&self) -> Vec<Message> {
+        let ended = self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.is_cut);
+        ended.map_or_else(Vec::new, |fetcher| contradictions(&self.query, fetcher))
+    }
+
     /// Reports the run to an observer.
     pub fn observe(&mut self, observer: Box<dyn RunObserver>) {
         self.observed = Observed::new(observer, self.output.report.clone());
@@ -292,7 +299,9 @@ impl Run {
             if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
                 self.output.report.add_reason(UNKNOWN_LENGTH);
             }
-            for reason in fetcher.audit.doubts() {
+            // The count of a list of which only the beginning was read is that of more records.
+            let reasons = if fetcher.is_cut { fetcher.audit.doubts() } else { contradictions(&self.query, fetcher) };
+            for reason in reasons {
                 self.output.report.add_contradiction(reason);
             }
             self.finish();

@@ -36,6 +36,8 @@ pub(super) struct SliceFetcher {
     pub skip: u64,
     /// True if the caller wants no more records.
     is_stopped: bool,
+    /// True if the list was stopped before its end.
+    pub is_cut: bool,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
 }
@@ -45,7 +47,8 @@ impl SliceFetcher {
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query), 0, &[]);
-        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false, announced: None }
+        let in_flight = VecDeque::new();
+        Self { slice, list, audit, in_flight, skip: 0, is_stopped: false, is_cut: false, announced: None }
     }
 
     /// The slice with the number of records that a discarded reading of it received.
@@ -227,6 +230,7 @@ impl SliceFetcher {
     pub fn stop(&mut self) {
         self.is_stopped = true;
         if self.list.stop() {
+            self.is_cut = true;
             self.cancel_in_flight();
         }
     }

@@ -81,6 +81,7 @@ impl Unique {
     /// Other lists that may have the record of a row, each once.
     fn others(&self, this: u32, page: &Columns, row: usize) -> Vec<u32> {
         let mut others = Vec::new();
+        let mut shows_this = false;
         for column in &self.columns {
             match page.value(*column, row) {
                 // The value that is missing may be any.
@@ -88,13 +89,15 @@ impl Unique {
                 Value::Utf8(text) => {
                     for value in text.split(',') {
                         let index = self.by_meaning.get(&value.trim().to_lowercase()).copied();
+                        shows_this |= index == Some(this);
                         others.extend(index.filter(|index| *index != this && !others.contains(index)));
                     }
                 }
                 _ => {}
             }
         }
-        others
+        // A record that does not show the list that has it does not show the others either.
+        if shows_this { others } else { vec![ANY_LIST] }
     }
 
     /// Removes the entries of lists that have ended, once there are twice as many entries as were left the last time.

@@ -313,6 +313,8 @@ impl Follower {
     pub fn repeat(&mut self) {
         if !matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
             self.phase = Phase::Resting { until: Duration::ZERO };
+            // The head is known by then, and yet nothing up to it was delivered: it does not show that nothing is due.
+            self.head = self.state.as_ref().and_then(FollowState::last_round).and_then(|last| last.head);
         }
     }
 

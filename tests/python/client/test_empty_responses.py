@@ -114,10 +114,16 @@ def test_an_honest_empty_list_takes_two_more_requests_and_leaves_the_rate(server
     assert (after.rate, after.throttled) == (before.rate, 0)
 
 
-def test_an_empty_page_object_is_believed_at_once(server: StrictServer) -> None:
-    server.on("token_transfers", page_of("token_transfers", [], totalPage=""))
+@pytest.mark.parametrize(
+    ("counts", "requests"),
+    [({"totalPage": "0"}, 1), ({"totalPage": "", "totalTransfer": "0"}, 1), ({"totalPage": ""}, 3)],
+)
+def test_an_empty_page_object_is_believed_at_once_if_it_counts_nothing(
+    server: StrictServer, counts: dict[str, str], requests: int
+) -> None:
+    server.on("token_transfers", page_of("token_transfers", [], **counts))
     with server.client() as client:
-        assert client.token_transfers("0xa").collect().report.requests == 1
+        assert client.token_transfers("0xa").collect().report.requests == requests
 
 
 def test_transactions_without_logs_are_confirmed_by_others_with_logs(server: StrictServer) -> None:

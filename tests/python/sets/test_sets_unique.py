@@ -66,6 +66,20 @@ def counted(records: Any) -> Counter[Any]:
     return Counter((record.tx_id, record.height) for record in records)
 
 
+@pytest.mark.parametrize("names", ["0xfe", "0xfe,0xff"])
+def test_records_that_do_not_show_their_lists_are_returned_once(server: StrictServer, names: str) -> None:
+    transfers = Transfers(random.Random(7), addresses=6, transactions=60)
+    hidden = {"from": "0xfd,0xfe", "to": names + ",0xfc"}
+
+    def hide(request: Request) -> Response:
+        found = [{**record, **hidden} for record in transfers.of(request.query["address"])]
+        return page_of("address_transactions", found, page="1", limit="50", totalPage="1")
+
+    server.on("address_transactions", hide)
+    query = server.client().address_transactions(transfers.names, unique=True)
+    assert counted(query.collect()) == transfers.wanted(transfers.names)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_each_record_is_returned_once_whatever_ends_a_run(server: StrictServer, seed: int) -> None:
     chance = random.Random(seed)

@@ -1,4 +1,5 @@
 mod bounded;
 mod enumeration;
 mod gaps;
+mod repeats;
 mod world;

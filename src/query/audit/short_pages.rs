@@ -1,0 +1,83 @@
+//! `ShortPages`: pages that have fewer records than they say, although others follow. The service may serve smaller pages, or
+//! leave records out of them. A list that is read to its end shows which by its length. For the beginning of one, the record
+//! that was returned last is requested alone, where it should be. If it lies further down, as many records are new.
+
+use crate::query::snapshot::{PageRequest, Response};
+
+/// Requests for records that the list has moved away from.
+const MAX_LOOKS: u32 = 6;
+
+#[derive(Debug, Default)]
+pub struct ShortPages {
+    has_short: bool,
+    looks: u32,
+    /// Distance by which the last record has moved beyond what the reader knows.
+    moved: u64,
+    stage: Stage,
+}
+
+/// The record that is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Last,
+    /// The new one right above the first one, after the last one was found further down.
+    New,
+    Proven,
+    Unproven,
+}
+
+/// Keys of the latest returned records, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Latest<'a>(pub &'a [u64]);
+
+impl ShortPages {
+    /// Takes a response of which rows are returned.
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
+        let rows = response.rows.len() as u64;
+        let size = response.limit.unwrap_or(request.limit).min(request.limit);
+        self.has_short |= rows > 0 && response.has_next(request) && rows < size;
+    }
+
+    pub fn are_open(&self) -> bool {
+        self.has_short && matches!(self.stage, Stage::Last | Stage::New)
+    }
+
+    /// True if nothing showed that the pages have all records.
+    pub fn are_unproven(&self) -> bool {
+        self.stage == Stage::Unproven
+    }
+
+    /// The place of the record, in a list that has moved by `drift`.
+    pub fn request(&self, returned: u64, drift: i64) -> PageRequest {
+        let number = if self.stage == Stage::New { 0 } else { returned };
+        PageRequest::of_audit((number + self.moved).saturating_add_signed(drift).max(1), 1)
+    }
+
+    /// Takes the response to that request. False if it has a record that was not returned, or not there.
+    pub fn on_look(&mut self, response: &Response<'_>, latest: Latest<'_>, is_known: bool) -> bool {
+        self.looks += 1;
+        if response.rows.len() != 1 || self.looks > MAX_LOOKS {
+            self.stage = Stage::Unproven;
+            return true;
+        }
+        let key = response.rows.key(0);
+        if self.stage == Stage::New {
+            self.stage = Stage::Proven;
+            return !is_known;
+        }
+        let Some(row) = latest.0.iter().rposition(|latest| *latest == key) else {
+            // It lies further up than records are known, or was left out.
+            if is_known {
+                self.stage = Stage::Unproven;
+            }
+            return is_known;
+        };
+        let distance = (latest.0.len() - 1 - row) as u64;
+        self.moved += distance;
+        if distance == 0 {
+            self.stage = if self.moved == 0 { Stage::Proven } else { Stage::New };
+        }
+        true
+    }
+}

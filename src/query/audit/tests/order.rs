@@ -1,0 +1,43 @@
+//! Heights that show another order than that of the returned records.
+
+use super::*;
+
+#[test]
+fn record_above_the_one_before_it_contradicts_a_page_in_descending_order() {
+    let one = |page| PageRequest { page, ..PageRequest::first(1) };
+    let read = |heights_of_ones: &[i64]| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        for (page, height) in (1..).zip(heights_of_ones) {
+            take_as(&mut audit, one(page), &heights(&[*height]), 9, None, 0..1).unwrap();
+        }
+        audit
+    };
+    let shown = |audit: &mut ListAudit, rows: &[i64]| {
+        take_as(audit, PageRequest { page: 2, ..PageRequest::first(3) }, &heights(rows), 9, None, 0..0)
+    };
+    let error = shown(&mut read(&[4, 5]), &[5, 4, 3]).unwrap_err();
+    assert_eq!(error, "a page begins at height 5, below records of height 4");
+    // In whatever order the responses come.
+    let mut fallen = ListAudit::new(LIST, 0, &[]);
+    shown(&mut fallen, &[7, 4, 3]).unwrap();
+    take_as(&mut fallen, one(1), &heights(&[4]), 9, None, 0..1).unwrap();
+    assert!(take_as(&mut fallen, one(2), &heights(&[7]), 9, None, 0..1).is_err());
+    // Nothing shows that the list is in the order of heights, or the records are.
+    shown(&mut read(&[4, 5]), &[5, 4, 6]).unwrap();
+    shown(&mut read(&[4, 5]), &[5, 5, 5]).unwrap();
+    shown(&mut read(&[5, 4, 4]), &[5, 4, 3]).unwrap();
+}
+
+#[test]
+fn record_above_those_of_an_earlier_run_may_be_one_of_them() {
+    let read = |height, rows: &[i64]| {
+        let mut audit = ListAudit::new(LIST, 3, &[9, 8, 7]).below(height);
+        take(&mut audit, 2, &heights(rows), 3).unwrap();
+        doubts(&audit)
+    };
+    assert!(read(Some(7), &[6, 11, 5]).contains("above the last one of an earlier run"));
+    assert_eq!(read(Some(7), &[6, 5, 6]), "");
+    assert_eq!(read(Some(7), &[7, 6, 5]), "");
+    // The list is not in the order of heights.
+    assert_eq!(read(None, &[6, 11, 5]), "");
+}

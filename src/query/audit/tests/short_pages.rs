@@ -1,0 +1,75 @@
+//! Beginnings of lists that have pages with fewer records than they say.
+
+use super::*;
+
+const BEGINNING: End = End { is_whole: false, ..WHOLE };
+
+/// The audit of three records of a longer list, whose first page has two of the three that it says.
+fn read() -> ListAudit {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2]), 4).unwrap();
+    take(&mut audit, 2, &keys(&[3]), 4).unwrap();
+    audit
+}
+
+/// Answers requests for one record, each with its position in the list as it is then.
+fn look_at(audit: &mut ListAudit, lists: &[&[u64]]) -> Result<(), String> {
+    for list in lists {
+        let request = audit.next_request(&BEGINNING).expect("something is to be proven");
+        assert_eq!(request.limit, 1);
+        take_as(audit, request, &keys(&[list[request.page as usize - 1]]), list.len() as u64, None, 0..0)?;
+    }
+    assert!(!audit.is_open(&BEGINNING));
+    Ok(())
+}
+
+#[test]
+fn last_record_at_its_position_shows_that_none_was_left_out() {
+    let mut small = read();
+    look_at(&mut small, &[&[1, 2, 3, 4]]).unwrap();
+    assert_eq!(doubts(&small), "");
+    // The list has grown by two records, and by one more.
+    let grown: &[u64] = &[9, 8, 1, 2, 3];
+    look_at(&mut read(), &[grown, grown, grown]).unwrap();
+    look_at(&mut read(), &[&[9, 1, 2, 3], grown, grown, grown]).unwrap();
+}
+
+#[test]
+fn another_record_in_place_of_the_last_one_is_a_contradiction() {
+    let is_left_out = |lists: &[&[u64]]| look_at(&mut read(), lists).unwrap_err().contains("lacks some of them");
+    assert!(is_left_out(&[&[1, 2, 5, 3, 4]]));
+    // The last record is further down, and the first one is where it was.
+    let list: &[u64] = &[1, 5, 2, 3, 4];
+    assert!(is_left_out(&[list, list, list]));
+    let grown: &[u64] = &[9, 1, 5, 2, 3];
+    assert!(is_left_out(&[grown, grown, grown]));
+}
+
+#[test]
+fn service_without_pages_of_one_record_proves_nothing() {
+    let mut fixed = read();
+    let request = fixed.next_request(&BEGINNING).expect("something is to be proven");
+    take_as(&mut fixed, request, &keys(&[3, 4]), 2, None, 0..0).unwrap();
+    assert!(!fixed.is_open(&BEGINNING) && doubts(&fixed).contains("fewer records than they say"));
+    let mut busy = read();
+    (0..7).for_each(|_| {
+        let request = busy.next_request(&BEGINNING).expect("something is to be proven");
+        take_as(&mut busy, request, &keys(&[2]), 9, None, 0..0).unwrap();
+    });
+    assert!(!busy.is_open(&BEGINNING) && doubts(&busy).contains("fewer records than they say"));
+}
+
+#[test]
+fn pages_of_the_size_that_they_say_need_no_look() {
+    assert!(!read().is_open(&WHOLE));
+    let mut full = ListAudit::new(LIST, 0, &[]);
+    take(&mut full, 1, &keys(&[1, 2, 3]), 4).unwrap();
+    let mut last = ListAudit::new(LIST, 0, &[]);
+    take(&mut last, 1, &keys(&[1, 2]), 1).unwrap();
+    let mut small = ListAudit::new(LIST, 0, &[]);
+    let rows = keys(&[1, 2]);
+    let response = Response { rows: &rows, page: Some(1), limit: Some(2), total_pages: Some(4), total: None };
+    let returned = Returned { rows: 0..2, kept: None, seen: Seen::default() };
+    small.on_response(&PageRequest::first(3), &response, &returned).unwrap();
+    assert!([full, last, small].iter().all(|audit| !audit.is_open(&BEGINNING)));
+}
