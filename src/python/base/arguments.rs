@@ -314,10 +314,8 @@ pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
 /// The repr of an object may have any length.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+    let cut = line.char_indices().nth(SHOWN_CHARS).map_or(line, |(end, _)| &line[..end]);
+    if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut.to_owned() }
 }
 
 /// First line of the repr of a value.

@@ -1,12 +1,15 @@
 //! Arguments of a query: values of Python as the core checks them.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyString};
 
 use super::arguments::{DATETIME, DECIMAL, first_line, is_instance, microseconds, shown, text};
 use super::errors;
 use crate::interface::ParamKind;
 use crate::query::Arg;
+
+/// Advice where a data frame was given, whose items are its columns or their names.
+const ONE_COLUMN: &str = "pass one of its columns";
 
 /// A single argument.
 pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
@@ -35,8 +38,12 @@ fn own_value(object: &Bound<'_, PyAny>, name: &str) -> String {
 
 /// An argument that may be a sequence of values.
 pub fn one_or_several(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
-    let is_one = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
-    if is_one || value.is_instance_of::<PyDict>() || value.hasattr("columns")? {
+    if value.hasattr("columns")? {
+        let class = value.get_type().qualname()?;
+        return Err(errors::parameter(py, name, &format!("must be one value or several; got a {class}: {ONE_COLUMN}")));
+    }
+    let is_one = value.is_instance_of::<PyString>() || bytes(value).is_some();
+    if is_one || value.is_instance_of::<PyDict>() {
         return argument(py, name, value, kind);
     }
     let Ok(items) = value.try_iter() else { return argument(py, name, value, kind) };
@@ -123,20 +130,24 @@ fn is_missing(value: &Bound<'_, PyAny>) -> bool {
 
 /// Hexadecimal form of an address or a hash that is given as bytes, as web3 and eth-account do.
 fn hex_of_bytes(value: &Bound<'_, PyAny>) -> Option<String> {
-    let bytes = value.cast::<PyBytes>().ok()?.as_bytes();
+    let bytes = bytes(value)?;
     let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
     matches!(bytes.len(), 20 | 32).then(|| digits.fold("0x".to_owned(), |text, digits| text + &digits))
+}
+
+fn bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
+    let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
+    if is_bytes { value.extract().ok() } else { None }
 }
 
 fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     const FORM: &str = "must be a transaction hash or a list of them";
     let kind = value.get_type().qualname().map_or_else(|_| String::new(), |name| name.to_string());
-    // The items of a data frame are its columns or their names, those of bytes are numbers.
     if value.hasattr("columns")? {
-        return Err(Problem::Hashes(format!("{FORM}; got a {kind}: pass one of its columns")));
+        return Err(Problem::Hashes(format!("{FORM}; got a {kind}: {ONE_COLUMN}")));
     }
-    if value.is_instance_of::<PyBytes>() {
-        return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", value.len()?)));
+    if let Some(bytes) = bytes(value) {
+        return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", bytes.len())));
     }
     let Ok(items) = value.try_iter() else {
         return Err(Problem::Hashes(format!("{FORM}; got {}{}", shown(value), own_value(value, "tx_id"))));

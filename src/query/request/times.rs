@@ -17,6 +17,8 @@ pub fn parse_time(name: &str, arg: &Arg) -> Result<i64, Error> {
     let got = match arg {
         Arg::String(text) => format!("; got {text:?}"),
         Arg::Integer(digits) => format!("; got {digits}"),
+        Arg::Time(microseconds) => DateTime::from_timestamp_micros(*microseconds)
+            .map_or_else(String::new, |time| format!("; got {}", time.to_rfc3339())),
         _ => String::new(),
     };
     Err(Error::parameter(name, format!("{problem}{got}")))
@@ -35,7 +37,8 @@ fn instant(arg: &Arg) -> Result<i64, &'static str> {
             iso_8601(text).map(|time| time.timestamp_millis()).ok_or_else(|| {
                 let date = text.len() >= 10 && text.is_ascii() && text.as_bytes()[4] == b'-';
                 let is_naive = date && !text[10..].contains(['Z', 'z', '+', '-']);
-                let is_impossible = date && NaiveDate::parse_from_str(&text[..10], "%Y-%m-%d").is_err();
+                let is_impossible =
+                    date && text.as_bytes()[7] == b'-' && NaiveDate::parse_from_str(&text[..10], "%Y-%m-%d").is_err();
                 if is_impossible {
                     "must be a day of the calendar"
                 } else if is_naive {
@@ -55,7 +58,7 @@ fn iso_8601(text: &str) -> Option<DateTime<FixedOffset>> {
     let weekday = ["%G-W%V-%u", "%GW%V%u"].iter().find_map(|form| NaiveDate::parse_from_str(date, form).ok());
     let date = weekday.map_or_else(|| date.to_owned(), |day| day.format("%Y-%m-%d").to_string());
     let hour = time.get(1..3)?;
-    let text = format!("{date}{}{}{}", &time[..1], if hour == "24" { "00" } else { hour }, &time[3..]);
+    let text = format!("{date}T{}{}", if hour == "24" { "00" } else { hour }, time[3..].replace('z', "Z"));
     let parsed = DateTime::parse_from_rfc3339(&text)
         .or_else(|_| DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M%:z"))
         .or_else(|_| DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%z"))
@@ -96,6 +99,9 @@ mod tests {
             ("2026-W01-1T00:00Z", "2025-12-29T00:00Z"),
             ("2020-W53-7T12:30:15.5-05:00", "2021-01-03T12:30:15.5-05:00"),
             ("2026W011T24:00Z", "2025-12-30T00:00Z"),
+            ("2026-01-02 00:00+00:00", "2026-01-02T00:00Z"),
+            ("2026-01-02t00:00z", "2026-01-02T00:00Z"),
+            ("2026-01-02 24:00z", "2026-01-03T00:00Z"),
         ] {
             assert_eq!(millis(given), millis(same), "{given}");
             assert!(millis(given).is_ok(), "{given}");
@@ -105,13 +111,17 @@ mod tests {
             "2026-01-01T24:00:00.001Z",
             "2026-W54-1T00:00Z",
             "2026-W01-8T00:00Z",
-            "2026-13-01T00:00Z",
+            "2026-001T00:00Z",
             "2026-01-01T25:00Z",
             "TZ",
             "2026-01-01T\u{e9}Z",
         ] {
             assert!(millis(wrong).unwrap_err().contains("must be an aware datetime, an ISO 8601 string"), "{wrong}");
         }
+        for impossible in ["2026-13-01T00:00Z", "2026-02-29T00:00Z", "2026-04-31"] {
+            assert!(millis(impossible).unwrap_err().contains("must be a day of the calendar"), "{impossible}");
+        }
+        assert!(parse_time("time", &Arg::Time(-1)).unwrap_err().to_string().contains("got 1969-12-31T23:59:59"));
         assert!(millis("2026-01-01T24:00").unwrap_err().contains("must have a UTC offset"));
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import subprocess
 import sys
 import time
@@ -15,7 +16,11 @@ import pytest
 import chainframe as cf
 from conftest import Sample, needs_extra
 
-HASH = "0x" + "ab" * 32
+EARLY = dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+class Frame:
+    columns = ("a", "b")
 
 
 def raised(call: Callable[[], object]) -> BaseException:
@@ -139,6 +144,16 @@ def test_wrong_argument_says_where_it_belongs(client: cf.Client, call: Callable[
             lambda client: client.transactions(start_time="2026-02-30T00:00Z"),
             'must be a day of the calendar; got "2026',
         ),
+        (
+            lambda client: client.address_transactions(Frame()),
+            "got a Frame: pass one of its columns",
+        ),
+        (lambda client: client.address_transactions(bytearray(3)), r"address must be a string; got bytearray\("),
+        (lambda client: client.logs([["0x1\n"] * 9]), r"tx_ids\[0\] must be .*; got \['0x1.n', .*…$"),
+        (
+            lambda client: client.transactions(start_time=EARLY),
+            "1970 to 9999; got 0001-01-01T00:00:00",
+        ),
         (lambda client: client.blocks(max_items=2).collect()[5], "record index out of range: 5 of 2 records"),
         (lambda client: client.blocks(max_items=1).collect()[-2], "record index out of range: -2 of 1 record$"),
         (
@@ -158,6 +173,13 @@ def test_long_value_is_shown_with_its_cut(client: cf.Client, sample: Sample) -> 
     for given in (record, [record]):
         with pytest.raises(cf.InvalidParameterError, match=r"<Transaction: .{66}…; pass its tx_id$"):
             client.transactions_by_hash(cast("Any", given))
+
+
+def test_bytes_of_any_kind_are_hexadecimal(client: cf.Client, sample: Sample) -> None:
+    raw = bytearray.fromhex(sample.address[2:])
+    assert repr(client.address_transactions(cast("Any", raw))) == repr(client.address_transactions(sample.address))
+    raw = bytearray.fromhex(sample.tx_ids[0][2:])
+    assert [each.tx_id for each in client.transactions_by_hash(cast("Any", [raw]))] == [sample.tx_ids[0]]
 
 
 @pytest.mark.parametrize(
