@@ -19,6 +19,9 @@ use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query::{Batches, Checkpoint, Page, Run, SharedReport, record_keys};
 
+/// Rows that are allocated at a time. A file of rows in one piece would need room for twice as many while it grows.
+const CHUNK_ROWS: usize = 4_096;
+
 /// Key of a record, and its height where it has one.
 type Key = (String, Option<i64>);
 
@@ -113,7 +116,7 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 impl PartBuffer {
     pub fn new(last: Arc<LastRun>, run: Run, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
         let state = BufferState {
-            batches: Batches::new(run.query().record(), max_rows),
+            batches: Batches::with_chunk_rows(run.query().record(), max_rows, CHUNK_ROWS),
             rows: 0,
             checkpoint: None,
             held: VecDeque::new(),

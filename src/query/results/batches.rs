@@ -36,7 +36,12 @@ struct PageGroup {
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        let pending = RecordsBuilder::with_chunk_rows(record, StringLayout::Utf8, usize::MAX);
+        Self::with_chunk_rows(record, rows, usize::MAX)
+    }
+
+    /// Returns batches of chunks of up to `chunk_rows` rows, which take less memory while they grow.
+    pub fn with_chunk_rows(record: &'static RecordType, rows: usize, chunk_rows: usize) -> Self {
+        let pending = RecordsBuilder::with_chunk_rows(record, StringLayout::Utf8, chunk_rows);
         Self { rows, pending, remainder: Records::new(record, Vec::new()), groups: VecDeque::new() }
     }
 
