@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help targets lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
+.PHONY: help targets offline lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -86,6 +86,11 @@ lowest: build
 # Checks the code for Windows and macOS, as far as their standard libraries tell; their wheels are built by a workflow.
 targets:
 	$(PYTHON) scripts/check_targets.py
+
+# Makes a source distribution with all crates, for the builds without a network in scripts/packaging/.
+offline: .venv/pip
+	$(PIP) install --group build
+	$(BIN)/python scripts/vendored_sdist.py dist
 
 # Builds the wheel in two directories and compares the bytes.
 reproducible: .venv/pip

@@ -73,6 +73,17 @@ def test_tools_of_a_release_are_pinned() -> None:
     assert all("dist:ro" in step["run"] for step in steps if "docker run" in step.get("run", ""))
 
 
+def test_packages_of_other_systems_have_the_same_versions() -> None:
+    project = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["package"]
+    (maturin,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["build"]
+    recipe = yaml.safe_load((ROOT / "scripts" / "packaging" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == project["version"]
+    assert maturin.replace("==", " ==") in recipe["requirements"]["host"]
+    container = (ROOT / "scripts" / "packaging" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"FROM rust:{project['rust-version']}-" in container
+    assert f"'{maturin}'" in container
+
+
 def test_links_of_the_readme_are_absolute_in_what_is_built() -> None:
     for job in workflow("wheels")["jobs"].values():
         runs = [step.get("run", step.get("uses", "")) for step in job["steps"]]
