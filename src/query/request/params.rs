@@ -84,7 +84,7 @@ mod tests {
             (
                 "tokens",
                 vec![("protocol_type", text("ERC20"))],
-                "protocol_type must be one of token_20, token_721, token_1155, token_10; got \"ERC20\"",
+                "protocol_type must be one of token_20, token_721, token_1155, token_10; got \"ERC20\"; did you mean \"token_20\"?",
             ),
             ("tokens", vec![("start_time", text("2024-01-01"))], "start_time must have a UTC offset"),
             ("tokens", vec![("start_time", text("soon"))], "start_time must be an aware datetime"),

@@ -84,7 +84,11 @@ fn amount(min: u32, arg: &Arg) -> Result<ParamValue, Message> {
 fn choice(choices: &[&str], arg: &Arg) -> Result<ParamValue, Message> {
     match arg {
         Arg::String(text) if choices.contains(&text.as_str()) => Ok(ParamValue::String(text.clone())),
-        Arg::String(text) => Err(format!("must be one of {}; got {text:?}", choices.join(", ")).into()),
+        Arg::String(text) => {
+            let meant = choices.iter().find(|choice| is_alike(choice, text));
+            let advice = meant.map_or_else(String::new, |choice| format!("; did you mean \"{choice}\"?"));
+            Err(format!("must be one of {}; got {text:?}{advice}", choices.join(", ")).into())
+        }
         _ => Err(format!("must be one of {}", choices.join(", ")).into()),
     }
 }
@@ -133,4 +137,11 @@ fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
         }
     }
     Ok(ParamValue::Hashes(hashes))
+}
+
+/// True for spellings that differ in case and underscores only, and for names of one number: `ERC20` and `token_20`.
+fn is_alike(choice: &str, text: &str) -> bool {
+    let plain = |name: &str| name.replace('_', "").to_lowercase();
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    plain(choice) == plain(text) || !digits(choice).is_empty() && digits(choice) == digits(text)
 }

@@ -149,6 +149,9 @@ def test_wrong_argument_says_where_it_belongs(client: cf.Client, call: Callable[
             "got a Frame: pass one of its columns",
         ),
         (lambda client: client.address_transactions(bytearray(3)), r"address must be a string; got bytearray\("),
+        (lambda client: client.tokens(protocol_type="ERC1155"), 'got "ERC1155"; did you mean "token_1155"'),
+        (lambda client: client.tokens(order_by="total_market_cap"), 'did you mean "totalMarketCap"'),
+        (lambda client: client.tokens(protocol_type="all"), 'token_10; got "all"$'),
         (lambda client: client.logs([["0x1\n"] * 9]), r"tx_ids\[0\] must be .*; got \['0x1.n', .*…$"),
         (
             lambda client: client.transactions(start_time=EARLY),
