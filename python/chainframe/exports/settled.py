@@ -76,7 +76,10 @@ class SettledWriter(ParquetWriter):
         return []
 
     def _accept(self) -> None:
-        for _, height in self._buffer.new_keys():
+        rows = list(self._buffer.new_keys())
+        if self._order != "by_height":
+            self._check_order([height for _, height in rows if height is not None])
+        for _, height in rows:
             if self._met:
                 break
             if height is not None:
@@ -86,6 +89,13 @@ class SettledWriter(ParquetWriter):
             else:
                 self._next_of_list(height)
         self._do_queued()
+
+    def _check_order(self, heights: list[int]) -> None:
+        """Raises `ExportError` for a list with its oldest record first: what is new would be at its other end."""
+        if heights and heights[0] < heights[-1] and heights == sorted(heights):
+            path = self.store.path
+            message = f"{path}: height {heights[-1]} is listed below height {heights[0]}; export without settle"
+            raise ExportError(message, path=str(path))
 
     def _next_of_list(self, height: int | None) -> None:
         """Takes the next row of a list with its newest record first. A row without a height is not settled."""

@@ -23,6 +23,9 @@ const MAX_REPEATS: u32 = 15;
 /// Pause before a round is repeated.
 const REPEAT_PAUSE: Duration = Duration::from_millis(200);
 
+const NOT_DELIVERED: &str =
+    "The list has records without a height below others that have one: they were not delivered.";
+
 /// One event of a follower.
 pub struct FollowEvent {
     pub item: FollowItem,
@@ -365,6 +368,13 @@ impl Follow {
         self.follower().on_recheck(&rows, stop)
     }
 
+    /// True if a record without a height is below one of a height that is settled. Those above wait for a block.
+    fn has_unplaced(&self, settled: i64) -> bool {
+        let rows = self.rows.iter().flat_map(|(_, rows)| rows);
+        let mut below = rows.skip_while(|row| row.height.is_none_or(|height| height > settled));
+        below.any(|row| row.height.is_none())
+    }
+
     /// Adds the cost of the reads so far to the report.
     fn absorb(&mut self) {
         for reading in self.read_down.iter_mut().chain(&mut self.recheck) {
@@ -376,6 +386,9 @@ impl Follow {
         for Event { kind, state } in events {
             let item = match kind {
                 EventKind::Deliver { above, up_to, overlap } => {
+                    if self.has_unplaced(up_to.saturating_sub(self.plan.spec.settle)) {
+                        self.report.add_contradiction(NOT_DELIVERED);
+                    }
                     let record = self.plan.list.endpoint().record();
                     let records = records_between(record, &self.rows, above, up_to, overlap);
                     self.report.update(|report| report.records += records.len() as u64);

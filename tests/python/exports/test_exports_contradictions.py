@@ -59,3 +59,15 @@ def test_contradiction_is_not_forgotten_by_the_next_run(server: StrictServer, tm
     for cursor in cursors[1:]:
         with pytest.raises(cf.PaginationDriftError, match="received twice"):
             client.resume(cursor).collect()
+
+
+def test_settled_series_of_a_list_that_begins_with_its_oldest_record_is_refused(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain = Chain(server, "blocks", 6)
+    client = server.client()
+    first = client.blocks(page_size=3).to_parquet(tmp_path / "0", settle=1)
+    chain.grow(6)
+    chain.rows.reverse()
+    with pytest.raises(cf.ExportError, match="height 3 is listed below height 1; export without settle"):
+        client.blocks(page_size=3).to_parquet(tmp_path / "1", since=first, settle=1)
