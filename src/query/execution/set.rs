@@ -82,6 +82,9 @@ pub(super) struct Set<L: ListRun> {
     unique: Option<Unique>,
     /// Error of the first list that was refused.
     error: Option<Error>,
+    /// The error of a list that may send no further request, until the requests of the others are answered: they are paid
+    /// for.
+    spent: Option<Error>,
     /// Sum of the reports of ended lists.
     total: Report,
     /// Reasons why ended lists are incomplete.
@@ -112,6 +115,7 @@ impl<L: ListRun> Set<L> {
             refused: Vec::new(),
             unique: None,
             error: None,
+            spent: None,
             total: Report::default(),
             reasons: start.map(|start| start.reasons.clone()).unwrap_or_default(),
             is_finished: false,
@@ -132,8 +136,12 @@ impl<L: ListRun> Set<L> {
     pub async fn next(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
         loop {
             self.reopen_after_fork();
-            self.ask();
-            let Some(answered) = self.asked.join_next().await else { return self.finish(report) };
+            if self.spent.is_none() {
+                self.ask();
+            }
+            let Some(answered) = self.asked.join_next().await else {
+                return self.spent.take().map_or_else(|| self.finish(report), Err);
+            };
             let (index, run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
             match page {
                 Ok(Some(page)) => {
@@ -150,6 +158,11 @@ impl<L: ListRun> Set<L> {
                     self.end(index, &run, Some(error), report);
                 }
                 Err(error) if is_of_one_list(&error) => self.end(index, &run, Some(error), report),
+                Err(error @ Error::Budget { .. }) => {
+                    self.waiting.push_back((index, run));
+                    self.account(report);
+                    self.spent = Some(error);
+                }
                 Err(error) => {
                     self.waiting.push_back((index, run));
                     self.account(report);

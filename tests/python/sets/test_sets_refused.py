@@ -104,3 +104,23 @@ def test_empty_pages_of_all_lists_that_are_left_end_the_run_and_its_cursor_conti
         rest = client.resume(caught.value.cursor or "").collect()
     found = [(record.queried[0], record.height or 0) for record in [*(query.partial or ()), *rest]]
     assert Counter(found) == Counter(wallets.keys(lengths))
+
+
+def test_lists_keep_what_is_in_flight_when_no_request_is_left(server: StrictServer) -> None:
+    # More values than requests: each run has a request in flight for each of them when the next one is refused.
+    wallets = Wallets([1] * 30)
+    server.on("address_transactions", wallets)
+    bounded = {"concurrency": 8, "max_requests": 8}
+    query = server.client(**bounded).address_transactions(wallets.names, page_size=PAGE)
+    keys = []
+    for run in range(1, 4):
+        with pytest.raises(cf.BudgetExceededError) as caught:
+            query.collect()
+        partial, cursor = caught.value.partial, caught.value.cursor
+        assert partial is not None
+        assert cursor is not None
+        keys += [(record.from_address, record.height) for record in partial]
+        assert (len(server.requests), len(keys)) == (8 * run, 8 * run)
+        query = server.client(**bounded).resume(cursor)
+    keys += [(record.from_address, record.height) for record in query.collect()]
+    assert sorted(keys) == sorted(wallets.keys([1] * 30))
