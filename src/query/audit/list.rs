@@ -1,8 +1,13 @@
 //! `ListAudit`: the audit of one list.
 
+mod final_looks;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use final_looks::Sought;
+
+use super::forks::Forks;
 use super::growth::Growth;
 use super::heights::Heights;
 use super::known_keys::KnownKeys;
@@ -10,11 +15,11 @@ use super::lengths::Lengths;
 use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
 use super::places::Places;
-use super::repeats::{Look, Repeat, Repeats, count};
-use super::short_pages::{self, ShortPages};
-use super::small_pages::{self, SmallPages};
+use super::repeats::{Repeat, Repeats, count};
+use super::short_pages::ShortPages;
+use super::small_pages::SmallPages;
 use super::subject::{End, Returned, Subject};
-use super::unreturned::{Known, Unreturned};
+use super::unreturned::Unreturned;
 use crate::interface::Order;
 use crate::message::Message;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -60,28 +65,9 @@ pub struct ListAudit {
     small_pages: SmallPages,
     short_pages: ShortPages,
     heights: Heights,
+    forks: Forks,
     /// Responses of which rows were returned.
     responses: u32,
-}
-
-/// Subject of a request of the audit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sought {
-    /// The first page of one block.
-    Block,
-    /// The number of records, or records after the last one, where pages are small.
-    SmallPages,
-    /// The last record of a beginning with short pages.
-    ShortPages,
-    /// Records that were received and not returned.
-    Unreturned,
-    /// Records after the last one.
-    Longer,
-    /// Records at the head of a list that is said to have grown.
-    Head,
-    /// Equal records.
-    #[default]
-    Repeats,
 }
 
 impl ListAudit {
@@ -110,6 +96,7 @@ impl ListAudit {
             small_pages: SmallPages::default(),
             short_pages: ShortPages::default(),
             heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
+            forks: Forks::default(),
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
         }
@@ -230,6 +217,7 @@ impl ListAudit {
         }
         self.responses += 1;
         self.check_block(request, response, &kept)?;
+        self.forks.on_page(response, &kept);
         self.check_order(response, &kept)?;
         self.check_keys(response, &kept)
     }
@@ -297,159 +285,6 @@ impl ListAudit {
         check_echo(request, response).is_err() || response.rows.keys().iter().all(|key| self.recent.contains(key))
     }
 
-    /// True if something is still to be proven once the reader has ended.
-    pub fn is_open(&self, end: &End) -> bool {
-        self.has_open_block()
-            || end.is_whole && self.small_pages.are_open(&self.read(end))
-            || self.has_open_short_pages(end)
-            || self.repeats.are_open()
-            || self.may_continue(end)
-            || self.may_be_longer(end)
-            || self.may_not_have_grown(end)
-    }
-
-    fn known(&self) -> Known<'_> {
-        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued }
-    }
-
-    /// True if a record followed a returned one and was not returned.
-    fn may_continue(&self, end: &End) -> bool {
-        end.is_whole && self.unreturned.may_follow(self.known())
-    }
-
-    /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
-    /// kept.
-    fn may_be_longer(&self, end: &End) -> bool {
-        let keeps_keys = self.subject.order != Order::Consecutive;
-        end.is_whole && self.lengths.may_exceed(self.next, |key| !keeps_keys || self.known.contains(key))
-    }
-
-    /// True if the list has grown by some responses, and its head is not known to have moved.
-    fn may_not_have_grown(&self, end: &End) -> bool {
-        end.is_whole && !self.has_equal_records && self.growth.is_open()
-    }
-
-    fn read(&self, end: &End) -> small_pages::Read {
-        small_pages::Read {
-            is_one_block: self.subject.kind == ListKind::Fixed,
-            is_one_page: self.responses == 1 && !self.is_continued,
-            records: self.next,
-            page_size: self.subject.page_size,
-            page_rows: end.page_rows,
-        }
-    }
-
-    /// True if the beginning of a list is still to be compared with the positions of its records.
-    fn has_open_short_pages(&self, end: &End) -> bool {
-        // A row that contradicts the arguments has a position, too.
-        let is_beginning = !end.is_whole && self.next == self.returned && self.returned > 0;
-        self.subject.kind == ListKind::Growing && is_beginning && self.short_pages.are_open()
-    }
-
-    /// True if the pages of one block are still to be compared.
-    fn has_open_block(&self) -> bool {
-        let has_several = self.responses > 1 || self.is_continued;
-        self.subject.kind == ListKind::Fixed && has_several && self.one_block.is_open()
-    }
-
-    /// Request for what is still to be proven once the reader has ended.
-    pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
-        self.is_whole = end.is_whole;
-        let Subject { page_size, max_page_size, .. } = self.subject;
-        let max_page_size = max_page_size.max(page_size);
-        if self.has_open_block() {
-            self.sought = Sought::Block;
-            return Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole.then_some(self.next)));
-        }
-        if end.is_whole
-            && let Some(request) = self.small_pages.request(&self.read(end))
-        {
-            self.sought = Sought::SmallPages;
-            return Some(request);
-        }
-        if self.has_open_short_pages(end) {
-            self.sought = Sought::ShortPages;
-            return Some(self.short_pages.request(self.returned, end.drift));
-        }
-        if self.may_continue(end) {
-            self.sought = Sought::Unreturned;
-            return self.unreturned.request(end.drift, max_page_size, self.known());
-        }
-        if self.may_be_longer(end) {
-            self.sought = Sought::Longer;
-            let last = self.next.saturating_add_signed(end.drift);
-            return Some(self.lengths.request(last, page_size, end.page_rows));
-        }
-        if self.may_not_have_grown(end) {
-            self.sought = Sought::Head;
-            return Some(self.growth.request());
-        }
-        self.sought = Sought::Repeats;
-        let request = self.repeats.next_request(end.drift, max_page_size);
-        if request.is_none() {
-            self.repeats.give_up();
-        }
-        request
-    }
-
-    fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-        if self.is_whole && self.has_record_below(response) {
-            return Err("a record follows the last one of the list".into());
-        }
-        let contradiction = match self.sought {
-            Sought::Block => return self.one_block.on_look(request, response),
-            Sought::SmallPages => {
-                let has_unknown_record = self.shows_unknown_record(response);
-                let has_length = self.small_pages.on_look(request, response, self.next, has_unknown_record);
-                (!has_length).then_some("the list has another number of records than its pages")
-            }
-            Sought::ShortPages => {
-                let is_known = response.rows.len() == 1 && self.known.contains(response.rows.key(0));
-                let latest = short_pages::Latest(self.recent.make_contiguous());
-                let problem = "a page that has fewer records than it says lacks some of them";
-                (!self.short_pages.on_look(response, latest, is_known)).then_some(problem)
-            }
-            Sought::Head => {
-                self.growth.on_look(response);
-                None
-            }
-            Sought::Unreturned => {
-                // A method would borrow the whole audit.
-                let known = Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued };
-                let problem = "records follow the last one that the reported number of records leaves room for";
-                (!self.unreturned.on_look(request, response, known)).then_some(problem)
-            }
-            Sought::Longer if self.shows_unknown_record(response) => {
-                Some("the list ended before records that an earlier response showed")
-            }
-            Sought::Longer => None,
-            Sought::Repeats if self.repeats.on_look(request, response) == Look::Contradicted => {
-                Some("a record was received twice, in responses that do not agree in the order of the list")
-            }
-            Sought::Repeats => None,
-        };
-        contradiction.map_or(Ok(()), |contradiction| Err(contradiction.into()))
-    }
-
-    /// True if a record that is not known follows the two that were returned last. In a list that grows, newer records may
-    /// be equal to those.
-    fn has_record_below(&self, response: &Response<'_>) -> bool {
-        if self.has_equal_records && self.subject.kind != ListKind::Fixed {
-            return false;
-        }
-        let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
-        let keys = response.rows.keys();
-        keys.windows(3).any(|rows| rows[..2] == latest && !self.known.contains(rows[2]))
-    }
-
-    /// True if a response has a record that was not returned. The keys of blocks are not kept, but their heights.
-    fn shows_unknown_record(&self, response: &Response<'_>) -> bool {
-        (0..response.rows.len()).any(|row| match response.rows.height(row) {
-            Some(height) if self.subject.order == Order::Consecutive => self.heights.ended_before(height),
-            _ => !self.known.contains(response.rows.key(row)),
-        })
-    }
-
     /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self, end: &End) -> Result<(), String> {
         let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
@@ -466,7 +301,11 @@ impl ListAudit {
     pub fn doubts(&self) -> Vec<Message> {
         let missing = self.heights.missing();
         let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
+        let mixed = |height| {
+            format!("Records of height {height} are of two blocks: the chain was reorganized between two pages.")
+        };
         let doubts = [
+            self.forks.mixed().map(|height| mixed(height).into()),
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),

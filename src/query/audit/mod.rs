@@ -10,6 +10,7 @@
 //! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | order | a record above those that an earlier run returned | a reason |
+//! | forks | records of one height on two pages, each of another block | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
@@ -20,6 +21,7 @@
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
 mod arguments;
+mod forks;
 mod growth;
 mod heights;
 mod known_keys;

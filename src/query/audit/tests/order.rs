@@ -41,3 +41,19 @@ fn record_above_those_of_an_earlier_run_may_be_one_of_them() {
     // The list is not in the order of heights.
     assert_eq!(read(None, &[6, 11, 5]), "");
 }
+
+#[test]
+fn height_on_two_pages_has_one_block_unless_the_service_lists_several() {
+    let read = |first: &[(u64, i64, u64)], second: &[(u64, i64, u64)]| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &Page(first.to_vec()), 2).unwrap();
+        take(&mut audit, 2, &Page(second.to_vec()), 2).unwrap();
+        doubts(&audit)
+    };
+    let first = [(1, 9, 90), (2, 8, 80)];
+    assert!(read(&first, &[(3, 8, 81), (4, 7, 70)]).contains("height 8 are of two blocks"));
+    assert_eq!(read(&first, &[(3, 8, 80), (4, 7, 70)]), "");
+    assert_eq!(read(&first, &[(3, 7, 70)]), "");
+    // One response has records of both blocks.
+    assert_eq!(read(&first, &[(3, 8, 81), (4, 8, 80)]), "");
+}
