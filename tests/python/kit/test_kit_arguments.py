@@ -100,7 +100,7 @@ def test_value_of_a_secret_is_not_shown(value: Any) -> None:
         settings: dict[str, Any] = {"base_url": "http://127.0.0.1:1", **secrets, name: value}
         with pytest.raises(cf.ConfigError, match=rf"^{name} .*") as caught:
             cf.Client(**settings)
-        assert "got" not in str(caught.value)
+        assert repr(value) not in str(caught.value)
 
 
 @pytest.mark.parametrize(

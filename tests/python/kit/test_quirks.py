@@ -189,10 +189,11 @@ def test_12_single_object_is_read_as_a_list(server: StrictServer) -> None:
     assert [log.topics for log in collect(server, "logs", Response(envelope(log)))] == [["0x1", "0x2"]]
 
 
-@pytest.mark.parametrize("total_page", ["0", "", 0, None])
-def test_13_total_pages_may_be_missing(server: StrictServer, total_page: object) -> None:
+@pytest.mark.parametrize(("total_page", "requests"), [("0", 1), (0, 1), ("", 3), (None, 3)])
+def test_13_total_pages_may_be_missing(server: StrictServer, total_page: object, requests: int) -> None:
     assert len(collect(server, "blocks", page_of("blocks", [], totalPage=total_page))) == 0
-    assert len(server.requests) == 1
+    # An empty page that counts no pages may be a throttle, and is requested again.
+    assert len(server.requests) == requests
 
 
 def test_13_a_list_without_counts_ends_with_its_first_short_page_and_is_incomplete(server: StrictServer) -> None:

@@ -62,7 +62,7 @@ def test_query_names_the_call_in_place_of_a_frame_method(client: cf.Client) -> N
         query.describe()
     with pytest.raises(AttributeError, match=r"query.scan\(\)"):
         query.filter()
-    with pytest.raises(AttributeError, match=r"no attribute 'colect'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'colect'; did you mean 'collect'\?$"):
         query.colect()
     assert query
     assert len(list(query)) > 0

@@ -89,7 +89,7 @@ def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"chain.*must be one of main, zone"):
         client.height_at("2024-01-01T00:00Z", chain="MAIN")  # type: ignore[arg-type]
     for time, problem in (
-        ("soon", 'with a UTC offset, or Unix seconds or milliseconds; got "soon"$'),
+        ("soon", 'with a UTC offset, or an integer of Unix seconds or milliseconds; got "soon"$'),
         ("2026-01-01", r'must have a UTC offset: Z, or one such as \+02:00; got "2026-01-01"$'),
         (2020, "too small for epoch seconds.*; got 2020$"),
         (-1, "must be within the years 1970 to 9999; got -1$"),

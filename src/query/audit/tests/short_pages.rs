@@ -73,3 +73,11 @@ fn pages_of_the_size_that_they_say_need_no_look() {
     small.on_response(&PageRequest::first(3), &response, &returned).unwrap();
     assert!([full, last, small].iter().all(|audit| !audit.is_open(&BEGINNING)));
 }
+
+#[test]
+fn blocks_show_by_their_heights_that_none_was_left_out() {
+    let mut blocks = ListAudit::new(BLOCKS, 0, &[]);
+    take(&mut blocks, 1, &heights(&[9, 8]), 4).unwrap();
+    take(&mut blocks, 2, &heights(&[7]), 4).unwrap();
+    assert!(!blocks.is_open(&BEGINNING));
+}
