@@ -22,7 +22,7 @@ impl CallableSetting {
         match given {
             None => Ok(Self::None),
             Some(callable) if callable.is_callable() => Ok(Self::Own(Arc::new(Callable::new(callable.unbind())))),
-            // What is given for credentials may be a secret.
+            // Only the class is shown: the value of `credentials` may be a secret.
             Some(given) => {
                 let problem = format!("must be callable; got {}", arguments::class_of(&given));
                 Err(errors::raise(py, &Error::config(setting, problem)))

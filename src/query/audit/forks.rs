@@ -5,37 +5,56 @@ use crate::query::snapshot::Response;
 
 #[derive(Debug, Default)]
 pub struct Forks {
-    /// Height and block of the latest returned record.
-    latest: Option<(i64, u64)>,
+    /// Block of the latest returned record.
+    latest: Option<Block>,
     /// A height of which two pages have one block each.
     mixed: Option<i64>,
+}
+
+/// The block of a record.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    height: i64,
+    hash: u64,
+}
+
+impl Block {
+    fn of(response: &Response<'_>, row: usize) -> Option<Self> {
+        Some(Self { height: response.rows.height(row)?, hash: response.rows.block(row)? })
+    }
+
+    fn is_fork_of(self, other: Self) -> bool {
+        self.height == other.height && self.hash != other.hash
+    }
 }
 
 impl Forks {
     /// Takes the rows of a page that are returned.
     pub fn on_page(&mut self, response: &Response<'_>, rows: &[usize]) {
-        let level = |row: &usize| response.rows.height(*row).zip(response.rows.block(*row));
-        if let Some((height, block)) = self.latest
-            && let Some((first, other)) = rows.first().and_then(level)
-            && first == height
-            && other != block
-            && !has_two_blocks_of_a_height(response)
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
+        if let Some(latest) = self.latest
+            && let Some(block) = Block::of(response, *first)
+            && block.is_fork_of(latest)
+            && !has_both_sides(response)
         {
-            self.mixed.get_or_insert(height);
+            self.mixed.get_or_insert(block.height);
         }
-        self.latest = rows.last().and_then(level);
+        self.latest = Block::of(response, *last);
     }
 
-    pub fn mixed(&self) -> Option<i64> {
-        self.mixed
+    pub fn reason(&self) -> Option<String> {
+        let height = self.mixed?;
+        Some(format!(
+            "Records of height {height} are of two blocks: the chain was reorganized between two pages. Run the query again."
+        ))
     }
 }
 
 /// True if the service lists the records of both sides of a fork: a response is of one moment.
-fn has_two_blocks_of_a_height(response: &Response<'_>) -> bool {
-    let level = |row| (response.rows.height(row), response.rows.block(row));
+fn has_both_sides(response: &Response<'_>) -> bool {
     (1..response.rows.len()).any(|row| {
-        let ((height, block), (before, other)) = (level(row), level(row - 1));
-        height == before && block != other
+        Block::of(response, row - 1)
+            .zip(Block::of(response, row))
+            .is_some_and(|(before, block)| block.is_fork_of(before))
     })
 }

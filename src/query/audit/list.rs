@@ -301,11 +301,8 @@ impl ListAudit {
     pub fn doubts(&self) -> Vec<Message> {
         let missing = self.heights.missing();
         let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
-        let mixed = |height| {
-            format!("Records of height {height} are of two blocks: the chain was reorganized between two pages.")
-        };
         let doubts = [
-            self.forks.mixed().map(|height| mixed(height).into()),
+            self.forks.reason().map(Message::from),
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),

@@ -82,8 +82,8 @@ pub(super) struct Set<L: ListRun> {
     unique: Option<Unique>,
     /// Error of the first list that was refused.
     error: Option<Error>,
-    /// The error of a list that may send no further request, until the requests of the others are answered: they are paid
-    /// for.
+    /// The error of a list that may send no further request. It is raised once the requests of the other lists are
+    /// answered, which count as sent.
     spent: Option<Error>,
     /// Sum of the reports of ended lists.
     total: Report,

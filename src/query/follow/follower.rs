@@ -313,7 +313,7 @@ impl Follower {
     pub fn repeat(&mut self) {
         if !matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
             self.phase = Phase::Resting { until: Duration::ZERO };
-            // The head is known by then, and yet nothing up to it was delivered: it does not show that nothing is due.
+            // The failed round has found the head and delivered nothing. With that head the next one would have no news.
             self.head = self.state.as_ref().and_then(FollowState::last_round).and_then(|last| last.head);
         }
     }

@@ -141,7 +141,14 @@ fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
 
 /// True for spellings that differ in case and underscores only, and for names of one number: `ERC20` and `token_20`.
 fn is_alike(choice: &str, text: &str) -> bool {
-    let plain = |name: &str| name.replace('_', "").to_lowercase();
-    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
-    plain(choice) == plain(text) || !digits(choice).is_empty() && digits(choice) == digits(text)
+    let number = digits(choice);
+    plain(choice) == plain(text) || !number.is_empty() && number == digits(text)
+}
+
+fn plain(name: &str) -> String {
+    name.replace('_', "").to_lowercase()
+}
+
+fn digits(name: &str) -> String {
+    name.chars().filter(char::is_ascii_digit).collect()
 }

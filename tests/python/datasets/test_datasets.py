@@ -162,7 +162,7 @@ def test_scan_with_any_filter_returns_what_a_full_read_filtered_returns(
     # Pages that locate times, or hashes and one more for each direction, may show that the list is to be read. Each of
     # up to four ranges of times of tokens has a first page of its own.
     is_searched = resource == "cross_chain_transactions" and dataset.explain(wanted) != repr(queries[resource])
-    # How often empty responses are repeated depends on the order in which they arrive.
+    # The number of repeated requests for empty responses depends on the order of the responses.
     has_more = is_searched or resource in {"tokens", "logs"}
     assert dataset.report.requests <= requests[resource] + (4 if has_more else 1)
 
