@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
-use super::errors;
 use super::once::MadeOnce;
 use crate::client::Error;
 use crate::interface::RecordType;
@@ -124,9 +123,14 @@ impl<T> DeferredArg<T> {
     }
 
     /// The argument of a parameter that is no setting.
-    pub fn of_parameter(self, py: Python<'_>, name: &str) -> PyResult<T> {
-        self.0.map_err(|problem| errors::parameter(py, name, &problem))
+    pub fn of_parameter(self, name: &str) -> Result<T, Error> {
+        self.0.map_err(|problem| Error::parameter(name, problem))
     }
+}
+
+/// The value of a setting that may be left out.
+pub fn named<T>(setting: &'static str, given: Option<DeferredArg<T>>) -> Result<Option<T>, Error> {
+    given.map(|given| given.named(setting)).transpose()
 }
 
 /// The text of a parameter.
@@ -276,7 +280,7 @@ pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&st
     }
     let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
     let shown = text.map_or_else(|| given.repr().map(|text| text.to_string()), |text| Ok(format!("{text:?}")))?;
-    Err(errors::parameter(given.py(), parameter, &format!("must be one of {}; got {shown}", names.join(", "))))
+    Err(Error::parameter(parameter, format!("must be one of {}; got {shown}", names.join(", "))).into())
 }
 
 /// Names of columns.
@@ -292,7 +296,7 @@ impl<'py> FromPyObject<'_, 'py> for ColumnNames {
             Some(names) => Ok(Self(names)),
             None => {
                 let problem = format!("must be a list of names; got {}", given.repr()?);
-                Err(errors::parameter(given.py(), "columns", &problem))
+                Err(Error::parameter("columns", problem).into())
             }
         }
     }
@@ -303,7 +307,7 @@ pub fn optional<T: Readable>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<O
     if value.is_none() {
         return Ok(None);
     }
-    T::read(value).map(Some).map_err(|_| errors::parameter(value.py(), name, &T::problem(value)))
+    T::read(value).map(Some).map_err(|_| Error::parameter(name, T::problem(value)).into())
 }
 
 /// An option that is off unless it is given.

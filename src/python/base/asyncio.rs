@@ -248,7 +248,7 @@ where
         let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         match value.zip(convert.take()) {
             Some((value, convert)) => convert(py, value).map(AsyncStep::Done),
-            None => Err(errors::raise(py, &Error::Internal("a task ended early".into()))),
+            None => Err(Error::Internal("a task ended early".into()).into()),
         }
     })
 }
@@ -264,9 +264,9 @@ struct FutureAwaiter {
 impl FutureAwaiter {
     fn start(py: Python<'_>, client: &Client, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
         static GET_RUNNING_LOOP: MadeOnce<PyAny> = MadeOnce::new();
-        log::check_not_in_handler(py)?;
+        log::check_not_in_handler()?;
         if finalize::is_closing() {
-            return Err(errors::context(py, "the interpreter is shutting down"));
+            return Err(errors::context("the interpreter is shutting down"));
         }
         let running = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0().map_err(|_| {
             let message = "no running asyncio event loop; elsewhere, call the blocking method in a thread, as \
@@ -275,14 +275,14 @@ impl FutureAwaiter {
         })?;
         let context = log::refresh(py)?;
         if let Some(time) = client.virtual_time() {
-            check_process(py, time)?;
+            check_process(time)?;
             return Self::start_in_virtual_time(&running, time, log::scope(context, future));
         }
-        FUTURES.start().map_err(|error| errors::context(py, &format!("failed to start a thread: {error}")))?;
+        FUTURES.start().map_err(|error| errors::context(&format!("failed to start a thread: {error}")))?;
         let target = running.call_method0(interned!(py, "create_future"))?;
         let weak = PyWeakrefReference::new(&target)?.unbind();
         let watched = weak.clone_ref(py);
-        let task = handle(py)?.spawn(log::scope(context, async move {
+        let task = handle()?.spawn(log::scope(context, async move {
             let work = AssertUnwindSafe(future).catch_unwind();
             tokio::select! {
                 // A panic leaves no result, which the coroutine's next step finds out.

@@ -21,13 +21,13 @@ use crate::virtual_time::VirtualTime;
 /// Longest time for which a signal goes unnoticed.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-pub fn handle(py: Python<'_>) -> PyResult<Handle> {
-    runtime().map_err(|error| no_runtime(py, &error))
+pub fn handle() -> PyResult<Handle> {
+    runtime().map_err(|error| no_runtime(&error))
 }
 
-pub fn no_runtime(py: Python<'_>, error: &std::io::Error) -> PyErr {
+pub fn no_runtime(error: &std::io::Error) -> PyErr {
     let advice = "the process may be at its limit of threads (ulimit -u, pids limit of the container)";
-    errors::context(py, &format!("failed to start the Tokio runtime: {error}; {advice}"))
+    errors::context(&format!("failed to start the Tokio runtime: {error}; {advice}"))
 }
 
 /// Aborts a task when it is dropped.
@@ -124,15 +124,15 @@ pub fn block_on_interruptible<T: Send + 'static>(
     interrupt: &impl Interrupt,
     future: impl Future<Output = T> + Send + 'static,
 ) -> PyResult<T> {
-    log::check_not_in_handler(py)?;
+    log::check_not_in_handler()?;
     let context = log::refresh(py)?;
     if let Some(time) = client.virtual_time() {
-        check_process(py, time)?;
+        check_process(time)?;
         return run_in_virtual_time(py, time, interrupt, log::scope(context, future));
     }
     let (sender, receiver) = sync_channel(1);
     // The future runs on the runtime's threads, not on this one, so that a page costs no change of threads.
-    let task = handle(py)?.spawn(log::scope(context, async move {
+    let task = handle()?.spawn(log::scope(context, async move {
         let value = future.await;
         log::flushed().await;
         let _ = sender.send(value);
@@ -148,19 +148,19 @@ pub fn block_on_interruptible<T: Send + 'static>(
             Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
+                return Err(Error::Internal("a task ended early".into()).into());
             }
         }
     }
 }
 
 /// Raises in a forked child, which cannot use a simulation of its parent.
-pub fn check_process(py: Python<'_>, time: &VirtualTime) -> PyResult<()> {
+pub fn check_process(time: &VirtualTime) -> PyResult<()> {
     if time.is_ours() {
         return Ok(());
     }
     let problem = "service belongs to the process that made it; in a forked child, make another LocalService";
-    Err(errors::raise(py, &Error::config("simulated", problem)))
+    Err(Error::config("simulated", problem).into())
 }
 
 /// Runs the tasks of all callers in this thread until this one has ended.
@@ -179,7 +179,7 @@ fn run_in_virtual_time<T: Send + 'static>(
         finalize::detach(py, || time.run());
         let received = receiver.try_recv();
         if !matches!(received, Err(TryRecvError::Empty)) {
-            let runtime = handle(py)?;
+            let runtime = handle()?;
             finalize::detach(py, || runtime.block_on(log::flushed()));
         }
         interrupt.check(py)?;
@@ -187,7 +187,7 @@ fn run_in_virtual_time<T: Send + 'static>(
             Ok(value) => return Ok(value),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => {
-                return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
+                return Err(Error::Internal("a task ended early".into()).into());
             }
         }
     }

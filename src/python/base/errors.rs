@@ -5,11 +5,12 @@ use pyo3::types::{PyDict, PyModule, PyString};
 
 use super::hint;
 use super::once::MadeOnce;
+use crate::cache::CacheError;
 use crate::cassette;
 use crate::client::Error;
 use crate::columns::NumericOverflow;
 use crate::decode::is_unprintable;
-use crate::interface::ApiErrorKind;
+use crate::interface::{ApiErrorKind, DeploymentError};
 use crate::message::{self, Message, Syntax};
 
 /// Note on a run that its bound ended.
@@ -61,6 +62,24 @@ pub fn new(
     });
     made.map_or_else(|error| error, PyErr::from_value)
 }
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        Python::attach(|py| raise(py, &error))
+    }
+}
+
+macro_rules! raised_as_core_errors {
+    ($($error:ty),*) => {
+        $(impl From<$error> for PyErr {
+            fn from(error: $error) -> Self {
+                Error::from(error).into()
+            }
+        })*
+    };
+}
+
+raised_as_core_errors!(cassette::Error, CacheError, DeploymentError);
 
 /// The Python error of a core error.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
@@ -193,10 +212,6 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
 }
 
 /// The error of a call that is not possible here and now.
-pub fn context(py: Python<'_>, problem: &str) -> PyErr {
-    new(py, "ContextError", |_| problem.to_owned(), &[], &PyDict::new(py))
-}
-
-pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
-    raise(py, &Error::parameter(parameter, problem))
+pub fn context(problem: &str) -> PyErr {
+    Python::attach(|py| new(py, "ContextError", |_| problem.to_owned(), &[], &PyDict::new(py)))
 }

@@ -59,7 +59,7 @@ fn is_finalizing(py: Python<'_>) -> bool {
 /// Raises once the interpreter is finalizing.
 pub fn check(py: Python<'_>) -> PyResult<()> {
     if is_finalizing(py) {
-        return Err(errors::context(py, "the interpreter is shutting down"));
+        return Err(errors::context("the interpreter is shutting down"));
     }
     Ok(())
 }

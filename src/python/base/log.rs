@@ -43,10 +43,9 @@ fn is_configured(py: Python<'_>) -> PyResult<bool> {
 }
 
 /// Raises in a logging handler, which must not wait: a result waits for the handlers of its records.
-pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
+pub fn check_not_in_handler() -> PyResult<()> {
     if IN_HANDLER.get() {
         return Err(errors::context(
-            py,
             "requests cannot be awaited inside a logging handler or on_attempt (would deadlock)",
         ));
     }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyString};
 
 use super::arguments::{DATETIME, DECIMAL, first_line, is_instance, microseconds, shown, text};
-use super::errors;
+use crate::client::Error;
 use crate::interface::ParamKind;
 use crate::query::Arg;
 
@@ -12,17 +12,17 @@ use crate::query::Arg;
 const ONE_COLUMN: &str = "pass one of its columns";
 
 /// A single argument.
-pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+pub fn argument(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
     arg(value, kind).map_err(|problem| match problem {
-        Problem::Hashes(problem) => errors::parameter(py, name, &problem),
-        Problem::Item(index, problem) => errors::parameter(py, &format!("{name}[{index}]"), &problem),
+        Problem::Hashes(problem) => Error::parameter(name, problem).into(),
+        Problem::Item(index, problem) => Error::parameter(format!("{name}[{index}]"), problem).into(),
         Problem::Rejected(problem) => match value.repr() {
             Ok(given) => {
                 let advice = own_value(value, name);
-                errors::parameter(py, name, &format!("{problem}; got {}{advice}", first_line(&given.to_string())))
+                Error::parameter(name, format!("{problem}; got {}{advice}", first_line(&given.to_string()))).into()
             }
             // An integer may have too many digits.
-            Err(_) => errors::parameter(py, name, problem),
+            Err(_) => Error::parameter(name, problem).into(),
         },
         Problem::Raised(error) => error,
     })
@@ -37,24 +37,24 @@ fn own_value(object: &Bound<'_, PyAny>, name: &str) -> String {
 }
 
 /// An argument that may be a sequence of values.
-pub fn one_or_several(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+pub fn one_or_several(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
     if value.hasattr("columns")? {
         let class = value.get_type().qualname()?;
-        return Err(errors::parameter(py, name, &format!("must be one value or several; got a {class}: {ONE_COLUMN}")));
+        return Err(Error::parameter(name, format!("must be one value or several; got a {class}: {ONE_COLUMN}")).into());
     }
     let is_one = value.is_instance_of::<PyString>() || bytes(value).is_some();
     if is_one || value.is_instance_of::<PyDict>() {
-        return argument(py, name, value, kind);
+        return argument(name, value, kind);
     }
-    let Ok(items) = value.try_iter() else { return argument(py, name, value, kind) };
+    let Ok(items) = value.try_iter() else { return argument(name, value, kind) };
     let mut several = Vec::new();
     for (index, item) in items.enumerate() {
         let item = item?;
         // Items of Arrow arrays are scalars, which hold a value of Python.
         let item = item.call_method0("as_py").unwrap_or(item);
-        match argument(py, &format!("{name}[{index}]"), &item, kind)? {
+        match argument(&format!("{name}[{index}]"), &item, kind)? {
             Arg::String(text) | Arg::Integer(text) => several.push(text),
-            _ => return argument(py, name, value, kind),
+            _ => return argument(name, value, kind),
         }
     }
     Ok(Arg::List(several))

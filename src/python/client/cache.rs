@@ -8,7 +8,6 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use crate::cache::{self, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT_SETTLE};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
-use crate::python::base::errors;
 
 #[doc = doc!(Cache)]
 #[pyclass(frozen, eq, module = "chainframe")]
@@ -33,12 +32,10 @@ impl Cache {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
-        let made = || {
-            let directory = directory.named("directory")?;
-            let bounds = (settle.named("settle")?, max_age.named("max_age")?, max_bytes.named("max_bytes")?);
-            Ok::<_, Error>(cache::Cache::new(directory, bounds.0, bounds.1, bounds.2)?)
-        };
-        made().map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error))
+        let directory = directory.named("directory")?;
+        let settle = settle.named("settle")?;
+        let max_age = max_age.named("max_age")?;
+        Ok(Self { inner: cache::Cache::new(directory, settle, max_age, max_bytes.named("max_bytes")?)? })
     }
 
     #[doc = doc!(Cache.directory)]
@@ -68,7 +65,7 @@ impl Cache {
     #[doc = doc!(Cache.entries)]
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let cache = self.inner.clone();
-        let found = py.detach(move || cache.list()).map_err(|failure| failed(py, failure))?;
+        let found = py.detach(move || cache.list()).map_err(failed)?;
         let datetime = py.import("datetime")?;
         let utc = datetime.getattr("timezone")?.getattr("utc")?;
         let time = |milliseconds: i64| {
@@ -93,7 +90,7 @@ impl Cache {
     #[doc = doc!(Cache.clear)]
     fn clear(&self, py: Python<'_>) -> PyResult<usize> {
         let cache = self.inner.clone();
-        py.detach(move || cache.clear()).map_err(|failure| failed(py, failure))
+        py.detach(move || cache.clear()).map_err(failed)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -112,19 +109,12 @@ impl Cache {
 }
 
 #[pyfunction]
-pub fn _restore_cache(
-    py: Python<'_>,
-    directory: PathBuf,
-    settle: i64,
-    max_age: f64,
-    max_bytes: i64,
-) -> PyResult<Cache> {
-    let inner = cache::Cache::new(directory, settle, max_age, max_bytes);
-    inner.map(|inner| Cache { inner }).map_err(|error| errors::raise(py, &error.into()))
+pub fn _restore_cache(directory: PathBuf, settle: i64, max_age: f64, max_bytes: i64) -> PyResult<Cache> {
+    Ok(Cache { inner: cache::Cache::new(directory, settle, max_age, max_bytes)? })
 }
 
-fn failed(py: Python<'_>, failure: String) -> PyErr {
-    errors::raise(py, &CacheError { setting: "directory", problem: failure }.into())
+fn failed(problem: String) -> PyErr {
+    CacheError { setting: "directory", problem }.into()
 }
 
 /// The cache that a caller passes: a `Cache`, a directory, or none.
@@ -164,7 +154,6 @@ pub fn cache_of_environment() -> Result<Option<cache::Cache>, Error> {
 }
 
 #[pyfunction]
-pub fn _environment_cache(py: Python<'_>) -> PyResult<Option<Cache>> {
-    let cache = cache_of_environment().map_err(|error| errors::raise(py, &error))?;
-    Ok(cache.map(|inner| Cache { inner }))
+pub fn _environment_cache() -> PyResult<Option<Cache>> {
+    Ok(cache_of_environment()?.map(|inner| Cache { inner }))
 }

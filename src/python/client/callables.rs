@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::credentials::CallableSource;
 use super::observer::{AttemptObserver, Callable};
 use crate::client::{CredentialSource, Environment, Error, Observer};
-use crate::python::base::{arguments, errors};
+use crate::python::base::arguments;
 
 /// A derived client holds the client that owns the callable: the garbage collector must visit each reference once.
 pub enum CallableSetting {
@@ -18,14 +18,14 @@ pub enum CallableSetting {
 }
 
 impl CallableSetting {
-    pub fn new(py: Python<'_>, setting: &'static str, given: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+    pub fn new(setting: &'static str, given: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         match given {
             None => Ok(Self::None),
             Some(callable) if callable.is_callable() => Ok(Self::Own(Arc::new(Callable::new(callable.unbind())))),
             // Only the class is shown: the value of `credentials` may be a secret.
             Some(given) => {
                 let problem = format!("must be callable; got {}", arguments::class_of(&given));
-                Err(errors::raise(py, &Error::config(setting, problem)))
+                Err(Error::config(setting, problem).into())
             }
         }
     }

@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::client::Client;
+use crate::client::Error;
 use crate::interface::{Param, endpoint};
 use crate::python::base::arguments;
-use crate::python::base::errors;
 use crate::python::base::query_arguments;
 use crate::python::query::query::Query;
 use crate::query::{self as core, Arg, Options, QueryStart};
@@ -59,21 +59,16 @@ impl Client {
         let query = query
             .map(|query| query.cast::<Query>())
             .transpose()
-            .map_err(|_| errors::parameter(slf.py(), "query", "must be the Query that the cursor is of, or None"))?;
-        match cursor.cast::<PyString>() {
-            Ok(text) => {
-                let text = arguments::text(text).map_err(|problem| errors::parameter(slf.py(), "cursor", problem))?;
-                resumed(slf, &text, query)
-            }
-            Err(_) if cursor.is_none() => {
-                let problem = "must be a string; it is None where nothing is left to fetch";
-                Err(errors::parameter(slf.py(), "cursor", problem))
-            }
-            Err(_) => {
-                let problem = "must be a string from page.cursor, query.cursor or error.cursor";
-                Err(errors::parameter(slf.py(), "cursor", &format!("{problem}; got {}", arguments::shown(cursor))))
-            }
-        }
+            .map_err(|_| Error::parameter("query", "must be the Query that the cursor is of, or None"))?;
+        let Ok(text) = cursor.cast::<PyString>() else {
+            let problem = match cursor.is_none() {
+                true => "must be a string; it is None where nothing is left to fetch".into(),
+                false => arguments::rejected("must be a string from page.cursor, query.cursor or error.cursor", cursor),
+            };
+            return Err(Error::parameter("cursor", problem).into());
+        };
+        let text = arguments::text(text).map_err(|problem| Error::parameter("cursor", problem))?;
+        resumed(slf, &text, query)
     }
 }
 
@@ -83,7 +78,6 @@ fn query(
     args: &Bound<'_, PyTuple>,
     named: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Query> {
-    let py = slf.py();
     let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
     let required = endpoint.params.iter().filter(|param| param.required).map(|param| param.name);
     let mut given = Vec::new();
@@ -93,8 +87,8 @@ fn query(
             (_, Some(_)) if value.is_none() => {}
             (_, Some(param)) => {
                 let value = match param.selects_list() {
-                    true => query_arguments::one_or_several(py, &name, &value, param.kind)?,
-                    false => query_arguments::argument(py, &name, &value, param.kind)?,
+                    true => query_arguments::one_or_several(&name, &value, param.kind)?,
+                    false => query_arguments::argument(&name, &value, param.kind)?,
                 };
                 given.push((name, value));
             }
@@ -116,11 +110,11 @@ fn query(
 
 /// A value of a parameter as a call sends it.
 #[pyfunction]
-pub fn _sent_value(py: Python<'_>, call: &str, parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn _sent_value(call: &str, parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     let param = endpoint(call).and_then(|endpoint| endpoint.param(parameter));
     let param = param.ok_or_else(|| PyTypeError::new_err(format!("{call} has no parameter {parameter:?}")))?;
-    let value = query_arguments::argument(py, parameter, value, param.kind)?;
-    core::sent_value(param, &value).map_err(|error| errors::raise(py, &error))
+    let value = query_arguments::argument(parameter, value, param.kind)?;
+    Ok(core::sent_value(param, &value)?)
 }
 
 #[pyfunction]
@@ -137,13 +131,12 @@ pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query
 fn new_query(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Query> {
     let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
     let made = core::Query::new(&client.get().inner, endpoint, args, options);
-    let start = made.map_err(|error| errors::raise(client.py(), &error))?.into();
+    let start = made?.into();
     Ok(Query::new(client, client.get().progress, start))
 }
 
 fn resumed(client: &Bound<'_, Client>, cursor: &str, query: Option<&Bound<'_, Query>>) -> PyResult<Query> {
     let values = query.map(|query| query.get().start.query());
-    let start =
-        QueryStart::resume(&client.get().inner, cursor, values).map_err(|error| errors::raise(client.py(), &error))?;
+    let start = QueryStart::resume(&client.get().inner, cursor, values)?;
     Ok(Query::new(client, client.get().progress, start))
 }

@@ -40,9 +40,8 @@ impl Cassette {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
         let path = local_path(path, "path")?;
-        let raise = |error: Error| errors::raise(py, &error);
-        let mode = Mode::named(&mode.named("mode").map_err(raise)?, "mode").map_err(|error| raise(error.into()))?;
-        let match_on = given_match_on(match_on).map_err(raise)?;
+        let mode = Mode::named(&mode.named("mode")?, "mode")?;
+        let match_on = given_match_on(match_on)?;
         let scrub = scrub.map(read_scrub).transpose()?;
         open(py, Options { allow_playback_repeats, match_on, scrub, ..Options::new(path, mode) })
     }
@@ -119,8 +118,7 @@ impl Cassette {
 
     /// Removes from the file what was replaced.
     fn _compact(&self, py: Python<'_>) -> PyResult<()> {
-        crate::python::base::finalize::detach(py, || self.inner.compact())
-            .map_err(|error| errors::raise(py, &error.into()))
+        Ok(finalize::detach(py, || self.inner.compact())?)
     }
 
     #[doc = doc!(Cassette.__enter__)]
@@ -177,8 +175,7 @@ impl Cassette {
 }
 
 pub(super) fn open(py: Python<'_>, options: Options) -> PyResult<Cassette> {
-    let opened = crate::python::base::finalize::detach(py, || cassette::Cassette::open(options));
-    let inner = opened.map_err(|error| errors::raise(py, &error.into()))?;
+    let inner = finalize::detach(py, || cassette::Cassette::open(options))?;
     if inner.scrubbed() > 0 {
         let path = inner.path().display();
         let count = inner.scrubbed();
@@ -202,8 +199,8 @@ pub fn _restore_cassette(
     files: (Option<PathBuf>, Option<PathBuf>),
     hint: Option<String>,
 ) -> PyResult<Cassette> {
-    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let mode = Mode::named(mode, "mode")?;
+    let match_on = read_match_on(match_on)?;
     let (staging, journal) = files;
     let options = Options { allow_playback_repeats, match_on, staging, hint, journal, ..Options::new(path, mode) };
     if can_record && mode != Mode::NewEpisodes {
@@ -254,10 +251,7 @@ pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
 
 pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
     if !callable.is_callable() {
-        return Err(errors::raise(
-            callable.py(),
-            &Error::config("scrub", "must be callable: it takes and returns a str"),
-        ));
+        return Err(Error::config("scrub", "must be callable: it takes and returns a str").into());
     }
     let callable = callable.unbind();
     Ok(Scrub::new(move |text| {
@@ -281,10 +275,9 @@ pub(super) fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<P
 /// have.
 #[pyfunction]
 pub fn _merge_cassette(cassette: &Cassette, py: Python<'_>, other: PathBuf, mode: &str) -> PyResult<Vec<String>> {
-    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
+    let mode = Mode::named(mode, "mode")?;
     let options = cassette.inner.options();
-    let merged = finalize::detach(py, || cassette::merge(options, &other, mode));
-    merged.map_err(|error| errors::raise(py, &error.into()))
+    Ok(finalize::detach(py, || cassette::merge(options, &other, mode))?)
 }
 
 /// Blocks or unblocks the network for every client of this process.

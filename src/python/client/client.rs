@@ -24,7 +24,6 @@ use crate::interface::ENDPOINTS;
 use crate::python::base::arguments;
 use crate::python::base::arguments::DeferredArg;
 use crate::python::base::asyncio::coroutine;
-use crate::python::base::errors;
 use crate::python::base::log;
 use crate::python::base::once::MadeOnce;
 use crate::python::query::progress::ProgressMode;
@@ -99,16 +98,16 @@ impl Client {
             return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
         }
         let callables = Callables {
-            on_attempt: CallableSetting::new(py, "on_attempt", on_attempt)?,
-            credentials: CallableSetting::new(py, "credentials", credentials)?,
+            on_attempt: CallableSetting::new("on_attempt", on_attempt)?,
+            credentials: CallableSetting::new("credentials", credentials)?,
         };
         let cassette = match cassette {
             None => _environment_cassette(py)?,
-            Some(given) => Some(given.named("cassette").map_err(|error| errors::raise(py, &error))?.get().clone()),
+            Some(given) => Some(given.named("cassette")?.get().clone()),
         };
         let deployment = match deployment {
             None => _environment_deployment(py)?.inner,
-            Some(given) => given.named("deployment").map_err(|error| errors::raise(py, &error))?.get().inner.clone(),
+            Some(given) => given.named("deployment")?.get().inner.clone(),
         };
         let environment = callables.environment(py, deployment.signed())?;
         let environment = Environment { origin: origin(py), ..environment };
@@ -135,7 +134,7 @@ impl Client {
         };
         let settings = given.check(deployment, cassette.as_ref(), callables.credentials.callable().is_some());
         let inner = settings.and_then(|settings| client::Client::with_environment(settings, environment));
-        Self::of(py, inner.map_err(|error| errors::raise(py, &error))?, progress, callables)
+        Self::of(py, inner?, progress, callables)
     }
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
@@ -215,14 +214,14 @@ impl Client {
                 "numbers" => changes.numbers = Some(optional_setting_of(&value, "numbers")?),
                 "cache" => {
                     let given = value.extract::<Option<GivenCache>>()?.map(GivenCache::checked);
-                    changes.cache = Some(given.transpose().map_err(|error| errors::raise(py, &error))?);
+                    changes.cache = Some(given.transpose()?);
                 }
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
         }
         check_progress(py, progress)?;
-        let inner = slf.get().inner.with_options(changes).map_err(|error| errors::raise(py, &error))?;
+        let inner = slf.get().inner.with_options(changes)?;
         let callables = slf.get().callables.derived(py, slf.clone_ref(py).as_any());
         let derived = Bound::new(py, Self::of(py, inner, progress, callables)?)?;
         // Methods that a test has replaced stay replaced.

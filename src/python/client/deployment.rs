@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::client::{Error, variables};
 use crate::interface;
 use crate::python::base::arguments::{self, DeferredArg};
-use crate::python::base::errors;
 
 #[doc = doc!(Deployment)]
 #[pyclass(frozen, eq, hash, module = "chainframe")]
@@ -45,20 +44,17 @@ impl Deployment {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
-        let made = || {
-            let inner = interface::Deployment::new(
-                &header_prefix.named("header_prefix")?,
-                &main.named("main")?,
-                &zone.named("zone")?,
-                &prehash.named("prehash")?,
-                &signature_encoding.named("signature_encoding")?,
-            )?
-            .with_windows(result_window.named("result_window")?, log_window.named("log_window")?)?
-            .with_max_page_size(max_page_size.map(|size| size.named("max_page_size")).transpose()?)?
-            .with_signed(signed.named("signed")?);
-            Ok::<_, Error>(Self { inner })
-        };
-        made().map_err(|error| errors::raise(py, &error))
+        let inner = interface::Deployment::new(
+            &header_prefix.named("header_prefix")?,
+            &main.named("main")?,
+            &zone.named("zone")?,
+            &prehash.named("prehash")?,
+            &signature_encoding.named("signature_encoding")?,
+        )?
+        .with_windows(result_window.named("result_window")?, log_window.named("log_window")?)?
+        .with_max_page_size(arguments::named("max_page_size", max_page_size)?)?
+        .with_signed(signed.named("signed")?);
+        Ok(Self { inner })
     }
 
     #[getter]
@@ -146,14 +142,14 @@ type Names = (String, String, String, String, String);
 type Limits = (u64, u64, Option<u32>, bool);
 
 #[pyfunction]
-pub fn _restore_deployment(py: Python<'_>, names: Names, limits: Limits) -> PyResult<Deployment> {
+pub fn _restore_deployment(names: Names, limits: Limits) -> PyResult<Deployment> {
     let (header_prefix, main, zone, prehash, signature_encoding) = &names;
     let (result_window, log_window, max_page_size, signed) = limits;
-    let restored = interface::Deployment::new(header_prefix, main, zone, prehash, signature_encoding)
-        .and_then(|deployment| deployment.with_windows(result_window, log_window))
-        .and_then(|deployment| deployment.with_max_page_size(max_page_size))
-        .map(|deployment| Deployment { inner: deployment.with_signed(signed) });
-    restored.map_err(|error| errors::raise(py, &error.into()))
+    let inner = interface::Deployment::new(header_prefix, main, zone, prehash, signature_encoding)?
+        .with_windows(result_window, log_window)?
+        .with_max_page_size(max_page_size)?
+        .with_signed(signed);
+    Ok(Deployment { inner })
 }
 
 const VARIABLE: &str = "CHAINFRAME_DEPLOYMENT";
@@ -161,18 +157,15 @@ const VARIABLE: &str = "CHAINFRAME_DEPLOYMENT";
 /// The deployment that the environment describes, or the default one.
 #[pyfunction]
 pub fn _environment_deployment(py: Python<'_>) -> PyResult<Deployment> {
-    let text = variables::read(VARIABLE, VARIABLE).map_err(|error| errors::raise(py, &error))?;
-    let Some(text) = text.filter(|text| !text.is_empty()) else {
+    let Some(text) = variables::read(VARIABLE, VARIABLE)?.filter(|text| !text.is_empty()) else {
         return Ok(Deployment { inner: interface::Deployment::default() });
     };
     let read = py.import("json")?.call_method1("loads", (&text,));
-    let arguments = read.ok().and_then(|read| read.cast_into::<PyDict>().ok()).ok_or_else(|| {
+    let Some(arguments) = read.ok().and_then(|read| read.cast_into::<PyDict>().ok()) else {
         let problem = "must be a JSON object of arguments of Deployment, such as {\"header_prefix\": \"XY\"}";
-        errors::raise(py, &Error::config(VARIABLE, format!("{problem}; got {text:?}")))
-    })?;
-    let made = py
-        .get_type::<Deployment>()
-        .call((), Some(&arguments))
-        .map_err(|error| errors::raise(py, &Error::config(VARIABLE, format!("is invalid: {}", error.value(py)))))?;
+        return Err(Error::config(VARIABLE, format!("{problem}; got {text:?}")).into());
+    };
+    let made = py.get_type::<Deployment>().call((), Some(&arguments));
+    let made = made.map_err(|error| Error::config(VARIABLE, format!("is invalid: {}", error.value(py))))?;
     Ok(made.cast_into::<Deployment>()?.get().clone())
 }

@@ -20,8 +20,8 @@ pub fn _evidence<'py>(
     columns: &Bound<'py, PyDict>,
     sources: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let endpoint = called(py, call)?;
-    let records = build(py, endpoint, columns, &sources)?;
+    let endpoint = called(call)?;
+    let records = build(endpoint, columns, &sources)?;
     let mut evidence = Evidence::of(endpoint.name, Part::FromFirst, |name| arguments.get(name).cloned());
     evidence.add(&records);
     evidence_dict(py, &evidence.findings(is_to_end))

@@ -10,7 +10,7 @@ use crate::client::Error;
 use crate::interface::{Chain, ParamKind};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
-use crate::python::base::{arguments, errors, query_arguments};
+use crate::python::base::{arguments, query_arguments};
 use crate::query::{height_at, parse_time};
 
 /// A chain by its role in the deployment.
@@ -36,8 +36,7 @@ impl Client {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<i64> {
         arguments::reject_in::<Self>(py, "height_at", unknown)?;
-        let height = block_on(py, &self.inner, self.find_height(py, time, chain)?)?;
-        height.map_err(|error| errors::raise(py, &error))
+        Ok(block_on(py, &self.inner, self.find_height(time, chain)?)??)
     }
 
     #[doc = doc!(Client.height_at_async)]
@@ -50,10 +49,10 @@ impl Client {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
-        let finding = self.find_height(py, time, chain)?;
+        let finding = self.find_height(time, chain)?;
         coroutine(py, "Client.height_at_async", &self.inner, move |_| {
             Ok((finding, |py: Python<'_>, height: Result<i64, Error>| {
-                let height = height.map_err(|error| errors::raise(py, &error))?;
+                let height = height?;
                 Ok(height.into_pyobject(py)?.into_any().unbind())
             }))
         })
@@ -63,12 +62,11 @@ impl Client {
 impl Client {
     fn find_height(
         &self,
-        py: Python<'_>,
         time: &Bound<'_, PyAny>,
         ChainName(chain): ChainName,
     ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
-        let time = parse_time("time", &query_arguments::argument(py, "time", time, ParamKind::Time)?);
-        let time = time.map_err(|error| errors::raise(py, &error))?;
+        let time = parse_time("time", &query_arguments::argument("time", time, ParamKind::Time)?);
+        let time = time?;
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })
     }

@@ -8,7 +8,6 @@ use super::client::Client;
 use crate::client::{self, Route, Secret, Settings};
 use crate::interface;
 use crate::python::base::block_on::block_on;
-use crate::python::base::errors;
 
 /// For `chainframe doctor`, which signs what is known.
 #[pyfunction]
@@ -23,7 +22,7 @@ pub fn _proxy(client: &Bound<'_, Client>) -> PyResult<(String, &'static str)> {
     match Route::of(client.get().inner.settings()) {
         Ok(Route::Proxy(proxy)) => Ok((proxy.url().to_string(), proxy.setting)),
         Ok(Route::Direct { reason }) => Ok((String::new(), reason)),
-        Err(error) => Err(errors::raise(client.py(), &error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -37,7 +36,7 @@ pub fn _send_recorded<'py>(
     let py = client.py();
     let client = client.get().inner.clone();
     let response = block_on(py, &client.clone(), async move { client.send_recorded(&path, &params).await })?;
-    let response = response.map_err(|error| errors::raise(py, &error))?;
+    let response = response?;
     Ok((response.status, PyBytes::new(py, &response.body)))
 }
 
@@ -57,7 +56,7 @@ pub fn _with_cassette(
     let mut environment = client.get().inner.environment().clone();
     // A client without a cassette on purpose needs none.
     environment.origin = environment.origin.filter(|_| cassette_given);
-    let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
+    let inner = client::Client::with_environment(settings, environment)?;
     let callables = client.get().callables.derived(py, client.clone().into_any().as_unbound());
     Client::of(py, inner, client.get().progress, callables)
 }

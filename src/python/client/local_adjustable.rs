@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::local_server::{LocalService, delay, faults, logged, quirks, raise};
-use crate::python::base::arguments::DeferredArg;
-use crate::python::base::{errors, finalize};
-use crate::service::{Fault, FaultKind, RequestEntry, Respond, read_fault};
+use super::local_server::{LocalService, faults, logged, quirks};
+use crate::python::base::arguments::{DeferredArg, named};
+use crate::python::base::finalize;
+use crate::service::{Delay, Fault, FaultKind, RequestEntry, Respond, read_fault};
 
 #[pymethods]
 impl LocalService {
@@ -17,8 +17,8 @@ impl LocalService {
         serde_json::to_string(&self.inner.faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    fn set_faults(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
-        self.inner.set_faults(faults(py, json_text)?).map_err(|error| raise(py, &error))
+    fn set_faults(&self, json_text: &str) -> PyResult<()> {
+        Ok(self.inner.set_faults(faults(json_text)?)?)
     }
 
     #[getter]
@@ -36,8 +36,8 @@ impl LocalService {
         serde_json::to_string(&self.inner.unused_quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    fn set_quirks(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
-        self.inner.set_quirks(quirks(py, json_text)?).map_err(|error| raise(py, &error))
+    fn set_quirks(&self, json_text: &str) -> PyResult<()> {
+        Ok(self.inner.set_quirks(quirks(json_text)?)?)
     }
 
     /// Sets a function of a logged request that returns a fault as JSON, or None.
@@ -58,8 +58,8 @@ impl LocalService {
         self.inner.growth()
     }
 
-    fn set_growth(&self, py: Python<'_>, growth: DeferredArg<u32>) -> PyResult<()> {
-        self.inner.set_growth(growth.named("growth").map_err(|error| errors::raise(py, &error))?);
+    fn set_growth(&self, growth: DeferredArg<u32>) -> PyResult<()> {
+        self.inner.set_growth(growth.named("growth")?);
         Ok(())
     }
 
@@ -68,9 +68,8 @@ impl LocalService {
         self.inner.reorg()
     }
 
-    fn set_reorg(&self, py: Python<'_>, reorg: Option<DeferredArg<(u64, u32)>>) -> PyResult<()> {
-        let reorg = reorg.map(|reorg| reorg.named("reorg")).transpose().map_err(|error| errors::raise(py, &error))?;
-        self.inner.set_reorg(reorg).map_err(|error| raise(py, &error))
+    fn set_reorg(&self, reorg: Option<DeferredArg<(u64, u32)>>) -> PyResult<()> {
+        Ok(self.inner.set_reorg(named("reorg", reorg)?)?)
     }
 
     #[getter]
@@ -78,9 +77,8 @@ impl LocalService {
         self.inner.late().map(|late| (late.share, late.heights))
     }
 
-    fn set_late(&self, py: Python<'_>, late: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
-        let late = late.map(|late| delay(late, "late")).transpose().map_err(|error| errors::raise(py, &error))?;
-        self.inner.set_late(late).map_err(|error| raise(py, &error))
+    fn set_late(&self, late: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
+        Ok(self.inner.set_late(named("late", late)?.map(Delay::from))?)
     }
 
     #[getter]
@@ -88,9 +86,8 @@ impl LocalService {
         self.inner.pending().map(|pending| (pending.share, pending.heights))
     }
 
-    fn set_pending(&self, py: Python<'_>, pending: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
-        let pending = pending.map(|pending| delay(pending, "pending")).transpose();
-        self.inner.set_pending(pending.map_err(|error| errors::raise(py, &error))?).map_err(|error| raise(py, &error))
+    fn set_pending(&self, pending: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
+        Ok(self.inner.set_pending(named("pending", pending)?.map(Delay::from))?)
     }
 
     #[getter]
@@ -98,9 +95,8 @@ impl LocalService {
         self.inner.rate_limit()
     }
 
-    fn set_rate_limit(&self, py: Python<'_>, rate: Option<DeferredArg<f64>>) -> PyResult<()> {
-        let rate = rate.map(|rate| rate.named("rate_limit")).transpose().map_err(|error| errors::raise(py, &error))?;
-        self.inner.set_rate_limit(rate).map_err(|error| raise(py, &error))
+    fn set_rate_limit(&self, rate: Option<DeferredArg<f64>>) -> PyResult<()> {
+        Ok(self.inner.set_rate_limit(named("rate_limit", rate)?)?)
     }
 
     #[getter]
@@ -108,9 +104,8 @@ impl LocalService {
         self.inner.clock_skew()
     }
 
-    fn set_clock_skew(&self, py: Python<'_>, seconds: DeferredArg<f64>) -> PyResult<()> {
-        let seconds = seconds.named("clock_skew").map_err(|error| errors::raise(py, &error))?;
-        self.inner.set_clock_skew(seconds).map_err(|error| raise(py, &error))
+    fn set_clock_skew(&self, seconds: DeferredArg<f64>) -> PyResult<()> {
+        Ok(self.inner.set_clock_skew(seconds.named("clock_skew")?)?)
     }
 }
 

@@ -16,9 +16,8 @@ use crate::client::{self, Environment, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, Endpoint};
 use crate::process::check_threads;
-use crate::python::base::arguments::DeferredArg;
+use crate::python::base::arguments::{DeferredArg, named};
 use crate::python::base::convert;
-use crate::python::base::errors;
 use crate::service::{
     Compression, Delay, Fault, LoadError, Quirk, RequestEntry, Service, ServiceError, Settings, read_faults,
     read_quirks,
@@ -31,18 +30,30 @@ pub struct LocalService {
     random: Option<Random>,
 }
 
-pub(super) fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
-    read_faults(json).map_err(|problem| errors::raise(py, &Error::config("faults", format!("are invalid: {problem}"))))
+pub(super) fn faults(json: &str) -> Result<Vec<Fault>, Error> {
+    read_faults(json).map_err(|problem| Error::config("faults", format!("are invalid: {problem}")))
 }
 
-pub(super) fn quirks(py: Python<'_>, json: &str) -> PyResult<Vec<Quirk>> {
-    read_quirks(json).map_err(|problem| errors::raise(py, &Error::config("quirks", format!("are invalid: {problem}"))))
+pub(super) fn quirks(json: &str) -> Result<Vec<Quirk>, Error> {
+    read_quirks(json).map_err(|problem| Error::config("quirks", format!("are invalid: {problem}")))
 }
 
-pub(super) fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
-    match error {
-        ServiceError::Setting { setting, problem } => errors::raise(py, &Error::config(setting, problem.as_str())),
-        other => PyRuntimeError::new_err(other.to_string()),
+impl From<ServiceError> for PyErr {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::Setting { setting, problem } => Error::config(setting, problem).into(),
+            other => PyRuntimeError::new_err(other.to_string()),
+        }
+    }
+}
+
+impl From<LoadError> for PyErr {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Cassette(error) => error.into(),
+            LoadError::Service(error) => error.into(),
+            LoadError::Path { .. } => Error::config("deployment", error.to_string()).into(),
+        }
     }
 }
 
@@ -75,31 +86,26 @@ impl LocalService {
         main_chain: DeferredArg<String>,
         zone_chain: DeferredArg<String>,
     ) -> PyResult<Self> {
-        let faults = faults(py, faults_json)?;
-        let quirks = quirks(py, quirks_json)?;
-        let given = || {
-            Ok(Settings {
-                transactions: transactions.named("transactions")?,
-                seed: seed.named("seed")?,
-                deployment: windowed(deployment.named("deployment")?.get(), max_result_window)?,
-                main_chain: main_chain.named("main_chain")?,
-                zone_chain: zone_chain.named("zone_chain")?,
-                rate_limit: rate_limit.map(|rate| rate.named("rate_limit")).transpose()?,
-                growth: growth.named("growth")?,
-                growth_rate: growth_rate.map(|rate| rate.named("growth_rate")).transpose()?,
-                reorg: reorg.map(|reorg| reorg.named("reorg")).transpose()?,
-                late: late.map(|late| delay(late, "late")).transpose()?,
-                pending: pending.map(|pending| delay(pending, "pending")).transpose()?,
-                faults,
-                quirks,
-                compression: compression.map(read_compression).transpose()?,
-                db: db.map(|path| path.named("db")).transpose()?,
-                port: port.named("port")?,
-                ..Settings::default()
-            })
+        let settings = Settings {
+            faults: faults(faults_json)?,
+            quirks: quirks(quirks_json)?,
+            transactions: transactions.named("transactions")?,
+            seed: seed.named("seed")?,
+            deployment: windowed(deployment.named("deployment")?.get(), max_result_window)?,
+            main_chain: main_chain.named("main_chain")?,
+            zone_chain: zone_chain.named("zone_chain")?,
+            rate_limit: named("rate_limit", rate_limit)?,
+            growth: growth.named("growth")?,
+            growth_rate: named("growth_rate", growth_rate)?,
+            reorg: named("reorg", reorg)?,
+            late: named("late", late)?.map(Delay::from),
+            pending: named("pending", pending)?.map(Delay::from),
+            compression: named("compression", compression)?.map(|name| read_compression(&name)).transpose()?,
+            db: named("db", db)?,
+            port: port.named("port")?,
+            ..Settings::default()
         };
-        let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
-        let started = py.detach(|| {
+        let started: Result<_, ServiceError> = py.detach(|| {
             if !simulated {
                 check_threads(Service::THREADS).map_err(ServiceError::Start)?;
                 // Tokio panics where a thread is not to be had.
@@ -110,7 +116,7 @@ impl LocalService {
             let (time, random) = simulation::world(settings.seed).map_err(ServiceError::Start)?;
             Ok(Self { inner: Service::simulate(settings, time)?, random: Some(random) })
         });
-        started.map_err(|error| raise(py, &error))
+        Ok(started?)
     }
 
     /// The deployment that the service implements, with its result window.
@@ -130,8 +136,7 @@ impl LocalService {
         let Environment { observer, credentials, .. } = given.inner.environment().clone();
         let environment = simulation::environment(service, time, random, settings.max_response_bytes, observer);
         let environment = Environment { credentials, ..environment };
-        let inner = client::Client::with_environment(settings, environment);
-        let inner = inner.map_err(|error| errors::raise(py, &error))?;
+        let inner = client::Client::with_environment(settings, environment)?;
         let callables = given.callables.derived(py, client.clone().into_any().as_unbound());
         Client::of(py, inner, given.progress, callables)
     }
@@ -185,15 +190,15 @@ impl LocalService {
 
     /// Loads records. `columns` has the values of each field, and `sources` names where each row was found.
     fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, sources: Vec<String>) -> PyResult<()> {
-        let endpoint = called(py, call)?;
-        let records = build(py, endpoint, columns, &sources)?;
+        let endpoint = called(call)?;
+        let records = build(endpoint, columns, &sources)?;
         self.put(py, endpoint, &records)
     }
 
     /// Loads the records of a response's body.
     fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], source: &str) -> PyResult<()> {
-        let endpoint = called(py, call)?;
-        let records = decode(py, endpoint, &self.inner.settings().deployment, body, source)?;
+        let endpoint = called(call)?;
+        let records = decode(endpoint, &self.inner.settings().deployment, body, source)?;
         self.put(py, endpoint, &records)
     }
 
@@ -207,13 +212,13 @@ impl LocalService {
         cassette: PathBuf,
         limit: Option<usize>,
     ) -> PyResult<()> {
-        let endpoint = called(py, call)?;
-        let records = build(py, endpoint, columns, &sources)?;
-        py.detach(|| self.inner.mirror(endpoint, &records, &cassette, limit)).map_err(|error| raise_load(py, error))
+        let endpoint = called(call)?;
+        let records = build(endpoint, columns, &sources)?;
+        Ok(py.detach(|| self.inner.mirror(endpoint, &records, &cassette, limit))?)
     }
 
     fn load_cassette(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
-        py.detach(|| self.inner.load_cassette(&path)).map_err(|error| raise_load(py, error))
+        Ok(py.detach(|| self.inner.load_cassette(&path))?)
     }
 
     fn close(&self, py: Python<'_>) {
@@ -223,7 +228,7 @@ impl LocalService {
 
 impl LocalService {
     fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
-        py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
+        Ok(py.detach(|| self.inner.load(endpoint, records))?)
     }
 }
 
@@ -240,12 +245,14 @@ pub(super) fn logged<'py>(py: Python<'py>, entry: &RequestEntry) -> PyResult<Bou
     Ok(request)
 }
 
-pub(super) fn delay(given: DeferredArg<(f64, u32)>, setting: &'static str) -> Result<Delay, Error> {
-    given.named(setting).map(|(share, heights)| Delay { share, heights })
+impl From<(f64, u32)> for Delay {
+    fn from((share, heights): (f64, u32)) -> Self {
+        Self { share, heights }
+    }
 }
 
-fn read_compression(given: DeferredArg<String>) -> Result<Compression, Error> {
-    match given.named("compression")?.as_str() {
+fn read_compression(name: &str) -> Result<Compression, Error> {
+    match name {
         "gzip" => Ok(Compression::Gzip),
         other => Err(Error::config("compression", format!("must be \"gzip\" or None; got {other:?}"))),
     }
@@ -260,21 +267,8 @@ fn windowed(deployment: &Deployment, result_window: Option<DeferredArg<u64>>) ->
     set.map_err(|error| Error::config(SETTING, error.problem))
 }
 
-fn raise_load(py: Python<'_>, error: LoadError) -> PyErr {
-    match error {
-        LoadError::Cassette(error) => errors::raise(py, &error.into()),
-        LoadError::Service(error) => raise(py, &error),
-        LoadError::Path { .. } => errors::raise(py, &Error::config("deployment", error.to_string())),
-    }
-}
-
 /// Columns of an endpoint's records from the values of each field. `sources` names where each row was found.
-pub(super) fn build(
-    py: Python<'_>,
-    endpoint: &'static Endpoint,
-    columns: &Bound<'_, PyDict>,
-    sources: &[String],
-) -> PyResult<Columns> {
+pub(super) fn build(endpoint: &'static Endpoint, columns: &Bound<'_, PyDict>, sources: &[String]) -> PyResult<Columns> {
     let record = endpoint.record();
     let mut lists = Vec::new();
     for (column, field) in record.fields.iter().enumerate() {
@@ -288,7 +282,7 @@ pub(super) fn build(
             let value = values.get_item(row)?;
             convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
                 let problem = format!("{source}: {} {problem}", field.name);
-                errors::raise(py, &Error::config(endpoint.name, problem))
+                PyErr::from(Error::config(endpoint.name, problem))
             })?;
         }
         rows.finish_row();

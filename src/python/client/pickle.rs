@@ -7,7 +7,6 @@ use pyo3::types::{PyDict, PyTuple};
 use super::cassette::Cassette;
 use super::client::Client;
 use crate::client::{Concurrency, Proxy, RateLimit};
-use crate::python::base::errors;
 
 #[pymethods]
 impl Client {
@@ -70,7 +69,7 @@ pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, P
     given.del_item("proxy_has_credentials")?;
     if has_credentials && let Some(address) = given.get_item("proxy")? {
         let address: String = address.extract()?;
-        let restored = Proxy::with_credentials_of_environment(&address).map_err(|error| errors::raise(py, &error))?;
+        let restored = Proxy::with_credentials_of_environment(&address)?;
         given.set_item("proxy", restored)?;
     }
     py.get_type::<Client>().call((), Some(&given))

@@ -14,8 +14,7 @@ use crate::client::{Concurrency, Credentials, Error, RateLimit, Secret, Settings
 use crate::columns::DecimalPolicy;
 use crate::interface;
 use crate::message::{Hint, Message, variable};
-use crate::python::base::arguments::{DeferredArg, Readable};
-use crate::python::base::errors;
+use crate::python::base::arguments::{DeferredArg, Readable, named};
 
 /// Base URL of a client that only replays: a name that is never resolved.
 const NO_URL: &str = "https://cassette.invalid";
@@ -73,7 +72,7 @@ impl GivenSettings {
             zone_chain: setting("zone_chain", self.zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
             deployment,
             timeout: self.timeout.named("timeout")?,
-            deadline: self.deadline.map(|deadline| deadline.named("deadline")).transpose()?,
+            deadline: named("deadline", self.deadline)?,
             max_retries: self.max_retries.named("max_retries")?,
             rate_limit: match self.rate_limit.named("rate_limit")? {
                 Some(given) => given,
@@ -93,8 +92,8 @@ impl GivenSettings {
                 None => numbers_of_environment()?,
             },
             max_response_bytes: self.max_response_bytes.named("max_response_bytes")?,
-            proxy: self.proxy.map(|proxy| proxy.named("proxy")).transpose()?,
-            ca_bundle: self.ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
+            proxy: named("proxy", self.proxy)?,
+            ca_bundle: named("ca_bundle", self.ca_bundle)?,
             cassette: cassette.map(|cassette| cassette.inner.clone()),
             cache: match self.cache {
                 Some(given) => Some(given.checked()?),
@@ -195,7 +194,7 @@ fn misnamed(setting: &str) -> String {
 /// The value of a setting; raises if it has another type.
 pub fn setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<T> {
     let given = DeferredArg(T::read(value).map_err(|_| T::problem(value)));
-    given.named(name).map_err(|error| errors::raise(value.py(), &error))
+    Ok(given.named(name)?)
 }
 
 /// The value of a setting that may be None.
@@ -235,6 +234,15 @@ impl Readable for Concurrency<i64> {
     }
 }
 
+/// A rate limit that may be left to the environment.
+impl Readable for Option<RateLimit> {
+    const EXPECTED: &'static str = RateLimit::EXPECTED;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        RateLimit::read(given).map(Some)
+    }
+}
+
 /// A concurrency that may be left to the environment.
 impl Readable for Option<Concurrency<i64>> {
     const EXPECTED: &'static str = Concurrency::EXPECTED;
@@ -260,53 +268,37 @@ impl Readable for Py<Cassette> {
     }
 }
 
-/// A rate limit that may be left to the environment.
-impl Readable for Option<RateLimit> {
-    const EXPECTED: &'static str = RateLimit::EXPECTED;
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        RateLimit::read(given).map(Some)
-    }
+/// A setting of the environment, if its variable is set.
+fn of_environment<T>(
+    name: &'static str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, Error> {
+    let Some(text) = variables::read(name, name)? else { return Ok(None) };
+    parse(&text).map(Some).ok_or_else(|| Error::config(name, format!("must be {expected}; got {text:?}")))
 }
 
-/// The rate limit of the environment: requests per second, `auto` or `none`.
 fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
-    let Some(text) = variables::read("CHAINFRAME_RATE_LIMIT", "CHAINFRAME_RATE_LIMIT")? else { return Ok(None) };
-    match (text.as_str(), text.parse()) {
-        ("auto", _) => Ok(Some(RateLimit::Auto)),
-        ("none", _) => Ok(Some(RateLimit::Unlimited)),
-        (_, Ok(rate)) => Ok(Some(RateLimit::PerSecond(rate))),
-        (_, Err(_)) => Err(Error::config(
-            "CHAINFRAME_RATE_LIMIT",
-            format!("must be auto, none or requests per second; got {text:?}"),
-        )),
-    }
+    of_environment("CHAINFRAME_RATE_LIMIT", "auto, none or requests per second", |text| match text {
+        "auto" => Some(RateLimit::Auto),
+        "none" => Some(RateLimit::Unlimited),
+        rate => rate.parse().ok().map(RateLimit::PerSecond),
+    })
 }
 
-/// The concurrency of the environment: an integer, or `auto`.
 fn concurrency_of_environment() -> Result<Option<Concurrency<i64>>, Error> {
-    let Some(text) = variables::read("CHAINFRAME_CONCURRENCY", "CHAINFRAME_CONCURRENCY")? else { return Ok(None) };
-    match (text.as_str(), text.parse()) {
-        ("auto", _) => Ok(Some(Concurrency::Auto)),
-        (_, Ok(requests)) => Ok(Some(Concurrency::Fixed(requests))),
-        (_, Err(_)) => {
-            Err(Error::config("CHAINFRAME_CONCURRENCY", format!("must be auto or an integer; got {text:?}")))
-        }
-    }
+    of_environment("CHAINFRAME_CONCURRENCY", "auto or an integer", |text| match text {
+        "auto" => Some(Concurrency::Auto),
+        requests => requests.parse().ok().map(Concurrency::Fixed),
+    })
 }
 
-/// The bound of the environment.
 fn max_requests_of_environment() -> Result<Option<i64>, Error> {
-    let Some(text) = variables::read("CHAINFRAME_MAX_REQUESTS", "CHAINFRAME_MAX_REQUESTS")? else { return Ok(None) };
-    let bound = text.parse();
-    bound.map(Some).map_err(|_| Error::config("CHAINFRAME_MAX_REQUESTS", format!("must be an integer; got {text:?}")))
+    of_environment("CHAINFRAME_MAX_REQUESTS", "an integer", |text| text.parse().ok())
 }
 
-/// The type of amounts of the environment.
 fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
-    let Some(text) = variables::read("CHAINFRAME_NUMBERS", "CHAINFRAME_NUMBERS")? else { return Ok(None) };
-    match DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text) {
-        Some((_, policy)) => Ok(Some(*policy)),
-        None => Err(Error::config("CHAINFRAME_NUMBERS", format!("must be decimal, float or string; got {text:?}"))),
-    }
+    of_environment("CHAINFRAME_NUMBERS", "decimal, float or string", |text| {
+        DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text).map(|(_, policy)| *policy)
+    })
 }

@@ -13,7 +13,7 @@ use super::cassette::{Cassette, given_match_on, local_path, open, read_match_on,
 use crate::cassette::{self, Mode, Options};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
-use crate::python::base::{errors, finalize};
+use crate::python::base::finalize;
 
 const PATH: &str = "CHAINFRAME_CASSETTE";
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
@@ -35,9 +35,8 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let Some(path) = named(PATH) else { return Ok(None) };
     let path = local_path(path.into_pyobject(py)?.as_any(), PATH)?;
     let path = std::path::absolute(&path).unwrap_or(path);
-    let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
-    let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
-        .map_err(|error| errors::raise(py, &error.into()))?;
+    let name = variables::read(MODE, MODE)?;
+    let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)?;
     let is_same = |known: &&cassette::Cassette| {
         let both_record = known.mode().only_records() && mode.only_records();
         known.mode() == mode || mode_of_others(known) == mode || both_record || known.options().scrub.is_some()
@@ -47,16 +46,16 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     }
     let staging = named(STAGING).map(PathBuf::from);
     let journal = named(JOURNAL).map(PathBuf::from);
-    let hint = variables::read(HINT, HINT).map_err(|error| errors::raise(py, &error))?.filter(|hint| !hint.is_empty());
-    let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
+    let hint = variables::read(HINT, HINT)?.filter(|hint| !hint.is_empty());
+    let match_on = variables::read(MATCH_ON, MATCH_ON)?.unwrap_or_default();
     let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
-    let allow_playback_repeats = match variables::read(REPEATS, REPEATS).map_err(|error| errors::raise(py, &error))? {
+    let match_on = read_match_on(match_on)?;
+    let allow_playback_repeats = match variables::read(REPEATS, REPEATS)? {
         None => false,
         Some(text) => match text.as_str() {
             "" | "0" => false,
             "1" => true,
-            _ => return Err(errors::raise(py, &Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")))),
+            _ => return Err(Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")).into()),
         },
     };
     let opened =
@@ -92,8 +91,8 @@ pub fn _share_cassette(
     hint: Option<String>,
 ) -> PyResult<Cassette> {
     let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
-    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let match_on = given_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let mode = Mode::named(mode, "mode")?;
+    let match_on = given_match_on(match_on)?;
     let scrub = scrub.map(read_scrub).transpose()?;
     let (staging, journal) = files;
     let opened = open(
@@ -138,7 +137,7 @@ pub fn _name_cassette(cassette: &Cassette) -> Vec<(&'static str, OsString)> {
 #[pyfunction]
 pub fn _unname_cassette(py: Python<'_>, cassette: &Cassette) -> PyResult<()> {
     forget(cassette);
-    finalize::detach(py, || cassette.inner.compact()).map_err(|error| errors::raise(py, &error.into()))
+    Ok(finalize::detach(py, || cassette.inner.compact())?)
 }
 
 /// Closes a cassette of the environment and forgets it, and with it the bodies that it holds.

@@ -137,7 +137,7 @@ fn exported<'py>(
         let name: String = name.extract()?;
         // The lists of a set grow each at its own head, and only a directory keeps their positions.
         if matches!(name.as_str(), "since" | "settle") && !to_parquet && !value.is_none() {
-            query.get().reject_set(py, &format!("{method}({name}=...), where to_parquet(directory) takes several"))?;
+            query.get().reject_set(&format!("{method}({name}=...), where to_parquet(directory) takes several"))?;
         }
         match name.as_str() {
             "settle" if to_series && value.is_none() => options.set_item(&name, value)?,

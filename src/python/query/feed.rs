@@ -165,7 +165,7 @@ impl<S: Source> Feed<S> {
         if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
             let remedy = S::REMEDY;
             let problem = "another thread was reading this iterator when the process was forked";
-            return Err(errors::context(py, &format!("{problem}; {remedy} continues it")));
+            return Err(errors::context(&format!("{problem}; {remedy} continues it")));
         }
         let source = self.source.clone();
         let ready = self.ready.clone();

@@ -199,16 +199,16 @@ impl Query {
             changes,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        Follow::new(&slf.get().start, options).map_err(|error| errors::raise(py, &error))
+        Ok(Follow::new(&slf.get().start, options)?)
     }
 }
 
 #[pymethods]
 impl Query {
     /// Cursor of the followed set that is at the cursors of some of its lists, by their values.
-    fn _merged_cursor(&self, py: Python<'_>, set: String, lists: Vec<(String, String)>) -> PyResult<String> {
+    fn _merged_cursor(&self, set: String, lists: Vec<(String, String)>) -> PyResult<String> {
         let merged = FollowCursor::merged(self.start.query(), &set, &lists);
-        merged.map(|cursor| cursor.to_json()).map_err(|error| errors::raise(py, &error))
+        Ok(merged?.to_json())
     }
 
     /// Values of a set; none of a query of one value.
@@ -218,7 +218,7 @@ impl Query {
     }
 
     /// Delivers the records between two cursors, again or for the first time, and ends.
-    fn _follow_between(&self, py: Python<'_>, start: String, end: String, settle: u64) -> PyResult<Follow> {
+    fn _follow_between(&self, start: String, end: String, settle: u64) -> PyResult<Follow> {
         let options = FollowOptions {
             start: FollowStart::Cursor(start),
             end: Some(end),
@@ -227,14 +227,14 @@ impl Query {
             changes: Changes::Held,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        Follow::new(&self.start, options).map_err(|error| errors::raise(py, &error))
+        Ok(Follow::new(&self.start, options)?)
     }
 }
 
 fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<FollowStart> {
     let py = query.py();
     if let Ok(text) = start.cast::<PyString>() {
-        let text = arguments::text(text).map_err(|problem| errors::parameter(py, "start", problem))?;
+        let text = arguments::text(text).map_err(|problem| Error::parameter("start", problem))?;
         return Ok(match text.as_str() {
             "now" => FollowStart::Now,
             "beginning" => FollowStart::Beginning,
@@ -254,11 +254,7 @@ fn distance(settle: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     let Some(settle) = settle else { return Ok(12) };
     let read = if settle.is_instance_of::<PyBool>() { None } else { u64::read(settle).ok() };
     read.ok_or_else(|| {
-        errors::parameter(
-            settle.py(),
-            "settle",
-            &arguments::rejected("must be a number of heights, an integer from 0", settle),
-        )
+        Error::parameter("settle", arguments::rejected("must be a number of heights, an integer from 0", settle)).into()
     })
 }
 
@@ -278,7 +274,7 @@ impl<'py> FromPyObject<'_, 'py> for PollArg {
             None if given.extract::<&str>().is_ok_and(|text| text == "auto") => Ok(Self(Poll::Auto)),
             _ => {
                 let expected = "must be \"auto\", a positive number of seconds, or None";
-                Err(errors::parameter(given.py(), "poll", &arguments::rejected(expected, &given)))
+                Err(Error::parameter("poll", arguments::rejected(expected, &given)).into())
             }
         }
     }

@@ -42,8 +42,8 @@ impl Query {
     }
 
     /// Arguments of the query as JSON, for the manifest of an export.
-    fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        self.start.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
+    fn _stated(&self) -> PyResult<String> {
+        Ok(self.start.canonical_json()?.to_string())
     }
 
     /// Cursor of the first record, with which a process that has nothing else reads the query.
@@ -67,18 +67,13 @@ impl Query {
 
     /// The same range from a height on.
     fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
-        let query = self
-            .start
-            .query()
-            .reject_set("an export")
-            .and_then(|()| self.start.query().from_height(height))
-            .map_err(|error| errors::raise(py, &error))?;
+        let query = self.start.query().reject_set("an export").and_then(|()| self.start.query().from_height(height))?;
         Ok(self.of_run(py, QueryStart::from(query)))
     }
 
     /// The next `most` records after those that the last run returned.
     fn _rest(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
-        let start = self.start.rest(&self.cursor(), most).map_err(|error| errors::raise(py, &error))?;
+        let start = self.start.rest(&self.cursor(), most)?;
         Ok(self.of_run(py, start))
     }
 

@@ -5,7 +5,6 @@ use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::client::{Client, Error};
 use crate::python::base::arguments;
-use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::query::{self, Run, SharedReport};
 
@@ -35,7 +34,7 @@ impl<'py> FromPyObject<'_, 'py> for ProgressMode {
             Err(_) if given.eq("auto")? => Ok(Self::Auto),
             Err(_) => {
                 let problem = format!("must be \"auto\", True or False; got {}", arguments::shown(&given));
-                Err(errors::raise(given.py(), &Error::config("progress", problem)))
+                Err(Error::config("progress", problem).into())
             }
         }
     }

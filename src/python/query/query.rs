@@ -50,7 +50,7 @@ pub(super) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<us
         _ => {
             // Python does not convert very long numbers to digits.
             let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
-            Err(errors::parameter(given.py(), name, &format!("must be an integer from 1 to 2^63-1; got {shown}")))
+            Err(Error::parameter(name, format!("must be an integer from 1 to 2^63-1; got {shown}")).into())
         }
     }
 }
@@ -106,8 +106,8 @@ impl Query {
     }
 
     /// Raises for a set, which `operation` cannot take.
-    pub(super) fn reject_set(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
-        self.start.query().reject_set(operation).map_err(|error| errors::raise(py, &error))
+    pub(super) fn reject_set(&self, operation: &str) -> PyResult<()> {
+        Ok(self.start.query().reject_set(operation)?)
     }
 
     fn stream(slf: &Bound<'_, Self>, kind: StreamItem) -> PyResult<Stream> {

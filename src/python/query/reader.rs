@@ -116,7 +116,7 @@ impl QueryReader {
                 Polled::Ended | Polled::Item(_) => return Ok(None),
             }
         };
-        let converted = self.convert(&batch).map_err(|error| errors::raise(py, &error));
+        let converted = self.convert(&batch).map_err(PyErr::from);
         if let Err(error) = converted.and_then(|()| self.signals.check(py)) {
             run.feed.ready().restore(Entry::Item(RunItem::Batch(batch)), before);
             return Err(error);
@@ -240,7 +240,7 @@ impl BatchIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         let Some(mut reader) = self.exchange(None) else {
-            return Err(errors::context(py, "another thread is reading from this reader; make one for each thread"));
+            return Err(errors::context("another thread is reading from this reader; make one for each thread"));
         };
         let batch = reader.next_batch(py);
         self.exchange(Some(reader));

@@ -16,7 +16,6 @@ use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
 use crate::python::base::arguments::{self, ColumnNames, Readable};
-use crate::python::base::errors;
 use crate::query::Records;
 
 impl<'py> FromPyObject<'_, 'py> for DecimalPolicy {
@@ -58,10 +57,10 @@ pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&ColumnNames>)
             let known: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let names = known.join(", ");
             let advice = arguments::similar(py, name, &known)?;
-            return Err(errors::parameter(py, "columns", &format!("must be among {names}; got {name:?}{advice}")));
+            return Err(Error::parameter("columns", format!("must be among {names}; got {name:?}{advice}")).into());
         };
         if indices.contains(&index) {
-            return Err(errors::parameter(py, "columns", &format!("must be distinct; got {name:?} twice")));
+            return Err(Error::parameter("columns", format!("must be distinct; got {name:?} twice")).into());
         }
         indices.push(index);
     }

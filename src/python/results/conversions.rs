@@ -9,7 +9,7 @@ use super::records::Records;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::at_caller::at_caller;
-use crate::python::base::{convert, errors, finalize};
+use crate::python::base::{convert, finalize};
 
 impl Records {
     /// One dictionary a record. With `json`, values that JSON lacks are strings.
@@ -44,8 +44,7 @@ impl ToFrame for Records {
 
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let conversion = Conversion::new(py, self.inner.record(), self.selection(), &options)?;
-        let table =
-            finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
+        let table = finalize::detach(py, || conversion.table(&self.inner))?;
         conversion.finish(py, table, self.report.clone())
     }
 }

@@ -26,11 +26,11 @@ pub struct DecodedLogs {
 impl Records {
     #[doc = doc!(Records.decode)]
     fn decode(&self, py: Python<'_>, event: DeferredArg<Py<Event>>) -> PyResult<DecodedLogs> {
-        let event = event.of_parameter(py, "event")?;
+        let event = event.of_parameter("event")?;
         let record = self.inner.record().name;
         if record != "EventLog" {
             let problem = format!("only event logs can be decoded; these are records of {record}; use client.logs()");
-            return Err(errors::context(py, &problem));
+            return Err(errors::context(&problem));
         }
         let event = &event.get().inner;
         match finalize::detach(py, || decode(event, &self.inner, self.selection())) {
@@ -38,7 +38,7 @@ impl Records {
             Err(column) => {
                 let problem =
                     format!("the records have no column {column:?}; select the columns topics and data as well");
-                Err(errors::context(py, &problem))
+                Err(errors::context(&problem))
             }
         }
     }
@@ -48,7 +48,7 @@ impl DecodedLogs {
     fn table(&self, py: Python<'_>, numbers: DecimalPolicy) -> PyResult<Table> {
         match finalize::detach(py, || self.inner.batches(numbers)) {
             Ok(batches) => Ok(Table::of(self.inner.schema(numbers), batches)),
-            Err(overflow) => Err(errors::raise(py, &Error::Overflow(Box::new(overflow)))),
+            Err(overflow) => Err(Error::Overflow(Box::new(overflow)).into()),
         }
     }
 }

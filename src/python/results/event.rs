@@ -10,7 +10,6 @@ use crate::client::Error;
 use crate::events;
 use crate::message::Message;
 use crate::python::base::arguments::{DeferredArg, Readable};
-use crate::python::base::errors;
 
 #[doc = doc!(Event)]
 #[pyclass(frozen, module = "chainframe")]
@@ -19,10 +18,10 @@ pub struct Event {
 }
 
 impl Event {
-    fn of(py: Python<'_>, argument: &str, event: Result<events::Event, Message>) -> PyResult<Self> {
+    fn of(argument: &str, event: Result<events::Event, Message>) -> PyResult<Self> {
         match event {
             Ok(event) => Ok(Self { inner: Arc::new(event) }),
-            Err(problem) => Err(errors::raise(py, &Error::parameter(argument, problem))),
+            Err(problem) => Err(Error::parameter(argument, problem).into()),
         }
     }
 }
@@ -38,15 +37,15 @@ impl Readable for Py<Event> {
 #[pymethods]
 impl Event {
     #[new]
-    fn new(py: Python<'_>, declaration: DeferredArg<String>) -> PyResult<Self> {
-        let declaration = declaration.of_parameter(py, "declaration")?;
-        Self::of(py, "declaration", events::Event::parse(&declaration))
+    fn new(declaration: DeferredArg<String>) -> PyResult<Self> {
+        let declaration = declaration.of_parameter("declaration")?;
+        Self::of("declaration", events::Event::parse(&declaration))
     }
 
     #[doc = doc!(Event.named)]
     #[staticmethod]
-    fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
-        Self::of(py, "name", events::named(name))
+    fn named(name: &str) -> PyResult<Self> {
+        Self::of("name", events::named(name))
     }
 
     #[doc = doc!(Event.name)]

@@ -11,12 +11,12 @@ use super::arrow::{self, Schema, Table};
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
+use crate::client::Error;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, QUERIED};
 use crate::python::base::arguments;
 use crate::python::base::asyncio::{AsyncStep, Coroutine};
 use crate::python::base::convert;
-use crate::python::base::errors;
 use crate::query;
 
 #[doc = doc!(Records)]
@@ -136,27 +136,21 @@ impl Records {
     fn from_records(class: &Bound<'_, PyType>, records: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = class.py();
         let mut selected = Vec::new();
-        for record in records.try_iter().map_err(|_| rejected(py, "must be an iterable of records"))? {
+        for record in records.try_iter().map_err(|_| rejected("must be an iterable of records"))? {
             let record = record?.cast_into::<Record>().map_err(|other| {
                 let class = other.into_inner().get_type();
-                rejected(
-                    py,
-                    &format!("must be records; got {class}; chainframe.testing.make_records takes dictionaries"),
-                )
+                rejected(&format!("must be records; got {class}; chainframe.testing.make_records takes dictionaries"))
             })?;
             selected.push(record);
         }
         let Some(first) = selected.first().map(|record| record.get().class()) else {
-            return Err(rejected(
-                py,
-                "must not be empty; chainframe.testing.make_records(call, []) makes an empty result",
-            ));
+            return Err(rejected("must not be empty; chainframe.testing.make_records(call, []) makes an empty result"));
         };
         let mut rows = ColumnsBuilder::new(first, selected.len());
         for record in &selected {
             let other = record.get().class();
             if other.name != first.name {
-                return Err(rejected(py, &format!("must be of one class; got {} and {}", first.name, other.name)));
+                return Err(rejected(&format!("must be of one class; got {} and {}", first.name, other.name)));
             }
             record.get().append_to(py, &mut rows)?;
         }
@@ -305,7 +299,7 @@ impl Records {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = DecimalPolicy::Decimal;
         let schema = arrow::select(&crate::columns::schema(self.inner.record(), numbers), self.selection);
-        let table = Table::new(schema, &self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
+        let table = Table::new(schema, &self.inner, numbers)?;
         table.__arrow_c_stream__(py, requested_schema)
     }
 
@@ -336,8 +330,8 @@ impl Records {
     }
 }
 
-fn rejected(py: Python<'_>, problem: &str) -> PyErr {
-    errors::parameter(py, "records", problem)
+fn rejected(problem: &str) -> PyErr {
+    Error::parameter("records", problem).into()
 }
 
 /// Iterator over records at hand.
