@@ -62,7 +62,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::shared_cassette::_environment_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_environment_deployment, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_without_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(client::shared_cassette::_share_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::shared_cassette::_name_cassette, module)?)?;

@@ -34,31 +34,6 @@ impl Filter {
         filter
     }
 
-    /// Rows of a mirrored query that match further parameters, in the query's order.
-    pub fn narrowing(
-        endpoint: &Endpoint,
-        table: &Table,
-        (first, last): (i64, i64),
-        mut narrowing: Vec<(&'static str, ParamValue)>,
-        requested: &[(&'static str, ParamValue)],
-    ) -> Self {
-        // A direction is that of the address.
-        if narrowing.iter().any(|(name, _)| *name == "direction") {
-            narrowing.extend(requested.iter().filter(|(name, _)| *name == "address").cloned());
-        }
-        let mut filter = Self::default();
-        filter.add("seq BETWEEN ? AND ?", [Sql::Integer(first), Sql::Integer(last)]);
-        let values: Vec<_> = narrowing.into_iter().filter(|(name, _)| *name != "order_by").collect();
-        let parameters = Parameters { values, page: 1, limit: 1 };
-        for (name, value) in &parameters.values {
-            match (endpoint.name, *name) {
-                ("large_transactions", "min_amount") => filter.add("amount_rank > ?", [sql(value)]),
-                _ => filter.parameter(endpoint, table, name, value, &parameters),
-            }
-        }
-        filter
-    }
-
     fn parameter(&mut self, endpoint: &Endpoint, table: &Table, name: &str, value: &ParamValue, all: &Parameters) {
         let height = if table.has("height") { "height" } else { "zone_block_height" };
         match (endpoint.name, name) {

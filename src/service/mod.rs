@@ -1,6 +1,6 @@
 //! The local service: an HTTP server on loopback, or a simulation of one in virtual time, that serves the whole API from a synthetic chain in SQLite.
 //! It checks signatures, enforces limits and injects faults. For tests, demos and offline work. It does not depend on the
-//! client, and shares only the declared API with it. Loaded, mirrored or recorded data replaces the synthetic chain.
+//! client, and shares only the declared API with it. Loaded or recorded data replaces the synthetic chain.
 
 mod check;
 mod connection;
@@ -12,7 +12,6 @@ mod filter;
 mod in_process;
 mod listing;
 mod loader;
-mod mirror;
 mod parameters;
 mod quirk;
 mod quirks;

@@ -7,7 +7,6 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 
 use super::filter::Filter;
-use super::mirror::Coverage;
 use super::parameters::{ParamValue, Parameters, years_after};
 use super::quirks::Turn;
 use super::schema::Table;
@@ -24,7 +23,6 @@ pub struct Renderer {
     pub endpoint: &'static Endpoint,
     synthetic: RowSource,
     loaded: RowSource,
-    mirrored: RowSource,
     members: Vec<Member>,
     directions: [(&'static str, String); 2],
 }
@@ -65,25 +63,20 @@ impl Renderer {
             endpoint,
             synthetic: source(Table::of(record)?),
             loaded: source(Table::loaded(endpoint)?),
-            mirrored: source(Table::mirrored(endpoint)?),
             members: members.collect(),
             directions: directions(deployment),
         })
     }
 
-    /// The source of the records for a request, and their selection.
-    fn select(&self, store: &Store, parameters: &Parameters) -> Result<(&RowSource, Coverage), LookUpError> {
-        if let Some(coverage) = store.coverage(self.endpoint, self.mirrored.table, parameters) {
-            return Ok((&self.mirrored, coverage));
-        }
-        let source = if store.user_data().has_loaded(self.loaded.table) {
-            &self.loaded
+    /// The source of the records.
+    fn source(&self, store: &Store) -> Result<&RowSource, LookUpError> {
+        if store.user_data().has_loaded(self.loaded.table) {
+            Ok(&self.loaded)
         } else if store.user_data().is_offline() {
-            return Err(LookUpError::NotHeld);
+            Err(LookUpError::NotHeld)
         } else {
-            &self.synthetic
-        };
-        Ok((source, Coverage { filter: Filter::of(self.endpoint, source.table, parameters), total: None }))
+            Ok(&self.synthetic)
+        }
     }
 
     /// Renders the whole body.
@@ -130,14 +123,14 @@ impl Renderer {
         settings: &Settings,
         turn: &mut Turn<'_>,
     ) -> Result<(String, Totals), LookUpError> {
-        let (RowSource { table, select }, coverage) = self.select(store, parameters)?;
+        let RowSource { table, select } = self.source(store)?;
         let since = match self.endpoint.limit {
             // Records of the user may come in any order, and all of them are served.
             ResultLimit::LastYear if !table.user_data => self.last_year(store, parameters)?,
             _ => None,
         };
         let (connection, listings) = store.reader();
-        let listing = listings.list(connection, table, &coverage.filter)?;
+        let listing = listings.list(connection, table, &Filter::of(self.endpoint, table, parameters))?;
         let total = match since {
             Some(since) => {
                 let mut times =
@@ -152,7 +145,7 @@ impl Renderer {
                 }
                 low
             }
-            None => coverage.total.unwrap_or(listing.len()),
+            None => listing.len(),
         };
         let window = match self.endpoint.limit {
             ResultLimit::Window | ResultLimit::LastYear => settings.deployment.result_window(),
@@ -216,35 +209,19 @@ impl Renderer {
                 if hashes[..index].contains(hash) {
                     continue;
                 }
-                let (RowSource { table, select }, (first, last)) = self.rows_of(store, hash)?;
+                let RowSource { table, select } = self.source(store)?;
                 // A pending transaction has logged nothing yet.
                 let condition =
                     if table.belongs() { "parent.state <> 'pending' AND parent.tx_id" } else { "own.tx_id" };
-                let statement =
-                    format!("{select} WHERE {condition} = ? AND own.seq BETWEEN ? AND ? ORDER BY own.seq LIMIT ?");
+                let statement = format!("{select} WHERE {condition} = ? ORDER BY own.seq LIMIT ?");
                 let mut statement = store.reader().0.prepare_cached(&statement)?;
-                let mut rows = statement.query((hash, first, last, most))?;
+                let mut rows = statement.query((hash, most))?;
                 while let Some(row) = rows.next()? {
                     self.write(&mut records, row, false)?;
                 }
             }
         }
         Ok(records)
-    }
-
-    /// The source of the records for a hash, and the range of their rows.
-    fn rows_of(&self, store: &Store, hash: &String) -> Result<(&RowSource, (i64, i64)), LookUpError> {
-        let everything = (0, i64::MAX);
-        if let Some(query) = store.user_data().mirrored(self.endpoint).find(|query| query.hashes.contains(hash)) {
-            return Ok((&self.mirrored, query.rows));
-        }
-        if store.user_data().has_loaded(self.loaded.table) {
-            return Ok((&self.loaded, everything));
-        }
-        if store.user_data().is_offline() {
-            return Err(LookUpError::NotHeld);
-        }
-        Ok((&self.synthetic, everything))
     }
 
     fn write(&self, out: &mut String, row: &Row<'_>, is_replaced: bool) -> rusqlite::Result<()> {

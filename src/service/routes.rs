@@ -107,7 +107,6 @@ impl ServiceState {
         u32::try_from(due).unwrap_or(u32::MAX)
     }
 
-    /// Headers that show a secret.
     /// True if that is the path of an endpoint.
     pub fn serves(&self, path: &str) -> bool {
         self.position(path).is_some()
@@ -328,7 +327,7 @@ fn look_up_now(state: &ServiceState, endpoint: usize, request: &LookUp) -> Reply
 fn try_look_up(state: &ServiceState, endpoint: usize, request: &LookUp) -> Result<Reply, rusqlite::Error> {
     let renderer = &state.renderers[endpoint];
     let mut store = lock(&state.store);
-    store.refresh(&state.settings)?;
+    store.refresh()?;
     if let Some(body) = store.recorded(&request.request)? {
         let code = serde_json::from_slice(&body).map(|Coded { code }| code).unwrap_or_default();
         return Ok(Reply::json(200, &code, body));
@@ -349,7 +348,7 @@ fn try_look_up(state: &ServiceState, endpoint: usize, request: &LookUp) -> Resul
         Ok(body) => body,
         Err(LookUpError::Database(error)) => return Err(error),
         Err(LookUpError::NotHeld) => {
-            let msg = store.user_data().explain_miss(renderer.endpoint, &request.request, &parameters);
+            let msg = store.user_data().explain_miss(&request.request);
             return Ok(Reply::error_response(&ErrorResponse::new("50044", msg)));
         }
     };

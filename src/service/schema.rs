@@ -72,10 +72,9 @@ pub static BLOCK: Table =
 pub static TABLES: [&Table; 6] =
     [&TOKEN, &CHAIN_TRANSACTION, &TOKEN_TRANSFER, &EVENT_LOG, &CROSS_CHAIN_TRANSACTION, &BLOCK];
 
-/// For each endpoint the tables of loaded and of mirrored records.
-static USER_DATA: LazyLock<Vec<(&str, [Table; 2])>> = LazyLock::new(|| {
-    ENDPOINTS.iter().map(|e| (e.name, ["own", "mirrored"].map(|kind| Table::of_user(e, kind)))).collect()
-});
+/// For each endpoint the table of loaded records.
+static USER_DATA: LazyLock<Vec<(&str, Table)>> =
+    LazyLock::new(|| ENDPOINTS.iter().map(|endpoint| (endpoint.name, Table::of_user(endpoint))).collect());
 
 /// Addresses that share one comma-separated member, each by itself, so that a transaction is found by any of them.
 pub const PARTY: &str = "CREATE TABLE party (address TEXT, side TEXT, seq INTEGER, PRIMARY KEY (address, side, seq)) \
@@ -92,12 +91,12 @@ pub struct Column {
 }
 
 impl Table {
-    fn of_user(endpoint: &'static Endpoint, kind: &str) -> Self {
+    fn of_user(endpoint: &'static Endpoint) -> Self {
         let record = endpoint.record();
         let ranked = Self::of(record).map_or(&[][..], |synthetic| synthetic.ranked);
         Self {
             // Once for each endpoint, for as long as the process lives.
-            name: Box::leak(format!("{kind}_{}", endpoint.name).into_boxed_str()),
+            name: Box::leak(format!("own_{}", endpoint.name).into_boxed_str()),
             records: Box::leak(Box::new([record.name])),
             inherited: &[],
             ranked: if ranked.iter().all(|name| record.position(name).is_some()) { ranked } else { &[] },
@@ -108,12 +107,7 @@ impl Table {
 
     /// Table of the records that were loaded for an endpoint.
     pub fn loaded(endpoint: &Endpoint) -> Option<&'static Table> {
-        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, [loaded, _])| loaded)
-    }
-
-    /// Table of the records that were mirrored of an endpoint.
-    pub fn mirrored(endpoint: &Endpoint) -> Option<&'static Table> {
-        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, [_, mirrored])| mirrored)
+        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, loaded)| loaded)
     }
 
     pub fn of(record: &RecordType) -> Option<&'static Table> {

@@ -235,24 +235,6 @@ impl Service {
         Ok(lock(&self.state.store).load(endpoint, &path, records)?)
     }
 
-    /// Serves the records of a query that was run elsewhere, for requests that they cover exactly. `cassette` has the
-    /// requests that the query sent, and `limit` is the most records that it could return.
-    pub fn mirror(
-        &self,
-        endpoint: &'static Endpoint,
-        records: &Columns,
-        cassette: &Path,
-        limit: Option<usize>,
-    ) -> Result<(), LoadError> {
-        let path = self.state.settings.deployment.expand(endpoint.path);
-        let interactions = cassette::read(cassette)?;
-        if let Some(foreign) = interactions.iter().find(|interaction| interaction.request.path != path) {
-            return Err(LoadError::Path { path: foreign.request.path.clone() });
-        }
-        let mut store = lock(&self.state.store);
-        Ok(store.mirror(endpoint, records, (&interactions, limit), &self.state.settings)?)
-    }
-
     /// Serves the successful responses of a cassette to the exact requests they were recorded of.
     pub fn load_cassette(&self, path: &Path) -> Result<usize, LoadError> {
         let mut responses = Vec::new();

@@ -116,7 +116,7 @@ pub enum ServiceError {
     Database(#[from] rusqlite::Error),
 }
 
-/// An error about recorded or mirrored responses.
+/// An error about recorded responses.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]

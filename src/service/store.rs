@@ -8,14 +8,12 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use super::database;
 use super::listing::Listings;
 use super::loader::Loader;
-use super::mirror::Coverage;
 use super::parameters::{ParamValue, Parameters};
 use super::rewrite;
-use super::schema::Table;
 use super::settings::{Delay, ServiceError, Settings};
 use super::synthesis::{self, Focus, Growth, Past, Reserve, Token, World};
 use super::user_data::UserData;
-use crate::cassette::{Interaction, Request};
+use crate::cassette::Request;
 use crate::columns::Columns;
 use crate::interface::Endpoint;
 
@@ -58,7 +56,7 @@ impl Store {
             Some(path) => database::open(path, &world)?,
             None => (database::in_memory(&world)?, None),
         };
-        let user_data = UserData::read(&connection, settings)?;
+        let user_data = UserData::read(&connection)?;
         let version = database::version(&connection)?;
         rewrite::create_late_tables(&connection)?;
         let listings = Listings::default();
@@ -73,12 +71,12 @@ impl Store {
     }
 
     /// Reads the index again if another service has changed the file.
-    pub fn refresh(&mut self, settings: &Settings) -> rusqlite::Result<()> {
+    pub fn refresh(&mut self) -> rusqlite::Result<()> {
         let version = database::version(&self.connection)?;
         if self.lock.is_some() && version != self.version {
             self.version = version;
             self.listings = Listings::default();
-            self.user_data = UserData::read(&self.connection, settings).map_err(|_| rusqlite::Error::InvalidQuery)?;
+            self.user_data = UserData::read(&self.connection).map_err(|_| rusqlite::Error::InvalidQuery)?;
         }
         Ok(())
     }
@@ -104,18 +102,6 @@ impl Store {
         self.user_data.load(&mut self.connection, endpoint, path, records)
     }
 
-    /// Adds the records of a query that was run elsewhere.
-    pub fn mirror(
-        &mut self,
-        endpoint: &'static Endpoint,
-        records: &Columns,
-        run: (&[Interaction], Option<usize>),
-        settings: &Settings,
-    ) -> Result<(), ServiceError> {
-        self.listings = Listings::default();
-        self.user_data.mirror(&mut self.connection, endpoint, records, run, settings)
-    }
-
     /// Adds recorded responses; the last one to a request counts.
     pub fn load_cassette(&mut self, responses: &[(Request, Bytes)]) -> rusqlite::Result<()> {
         self.user_data.load_cassette(&mut self.connection, responses)
@@ -124,11 +110,6 @@ impl Store {
     /// The body that was recorded of this exact request.
     pub fn recorded(&self, request: &Request) -> rusqlite::Result<Option<Vec<u8>>> {
         self.user_data.recorded(&self.connection, request)
-    }
-
-    /// Coverage of a request by a mirrored list.
-    pub fn coverage(&self, endpoint: &'static Endpoint, table: &Table, parameters: &Parameters) -> Option<Coverage> {
-        self.user_data.mirrored(endpoint).find_map(|query| query.coverage(table, parameters))
     }
 
     pub fn reader(&mut self) -> (&Connection, &mut Listings) {

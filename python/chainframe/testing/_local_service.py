@@ -7,15 +7,14 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
-from chainframe import Client, ConfigError, Deployment, ExportError, InvalidParameterError, Query
+from chainframe import Client, ConfigError, Deployment, ExportError, InvalidParameterError
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
-from chainframe._native import _environment_deployment, _LocalService, _with_cassette
+from chainframe._native import _environment_deployment, _LocalService, _without_cassette
 from chainframe._paths import local_path, refuse_link
 from chainframe.testing import _normalize, _requests
 from chainframe.testing._adjustable import faults_as_json, quirks_as_json
 from chainframe.testing._logged import _Logged  # pyright: ignore[reportPrivateUsage]
-from chainframe.testing._mirror import mirrored
 from chainframe.testing._simulated import NETWORK, reject_network
 
 if TYPE_CHECKING:
@@ -289,33 +288,6 @@ class LocalService(_Logged):
             raise ConfigError(f"path must be a file; {file} does not exist")
         return self._native.load_cassette(file)
 
-    def mirror(self, *queries: Query[Any]) -> None:
-        """Run queries of a real service's client, and serve their records.
-
-        The service then serves the same queries and all that are narrower: fewer items, another page size, some of the
-        hashes, a height within those that were read, a further filter on a list that was read to its end. It serves no
-        synthetic data beside them. Other queries raise `NotFoundError`, which names the closest mirrored one. `load`
-        replaces what was mirrored for its call. With `db` the records are kept, and a notebook works offline.
-
-        Parameters
-        ----------
-        *queries : Query
-            Queries of another client, not resumed ones.
-
-        Raises
-        ------
-        ConfigError
-            A query was resumed from a cursor.
-
-        Examples
-        --------
-        >>> with LocalService(transactions=0, db="offline.sqlite") as service:
-        ...     service.mirror(client.tokens(max_items=100), client.blocks(height=4_300_000))
-        """
-        for query in queries:
-            with mirrored(query, self.deployment) as result:
-                self._native.mirror(*result)
-
     def client(self, **overrides: Unpack[ClientOptions]) -> Client:
         """Create a client of this service.
 
@@ -348,7 +320,7 @@ class LocalService(_Logged):
         settings |= overrides
         client = Client(**settings)
         if overrides.get("cassette") is None:
-            client = _with_cassette(client, None)
+            client = _without_cassette(client)
         return self._native.simulate(client) if self._simulated else client
 
     def close(self) -> None:

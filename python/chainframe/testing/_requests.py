@@ -25,12 +25,6 @@ def endpoint(call: str) -> dict[str, Any]:
     return ENDPOINTS[call]
 
 
-def page_size_max(call: str, deployment: Deployment) -> int | None:
-    """Return the maximum number of records in a page; None for lookups by hash."""
-    size: int | None = endpoint(call)["page_size_max"]
-    return size and (deployment.max_page_size or size)
-
-
 def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
     """Return a log entry with its parsed query and the name of its call."""
     params: dict[str, str] = {}

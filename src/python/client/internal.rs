@@ -3,9 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::cassette::Cassette;
 use super::client::Client;
-use crate::client::{self, Route, Secret, Settings};
+use crate::client::{self, Environment, Route, Secret, Settings};
 use crate::interface;
 use crate::python::base::block_on::block_on;
 
@@ -40,23 +39,14 @@ pub fn _send_recorded<'py>(
     Ok((response.status, PyBytes::new(py, &response.body)))
 }
 
-/// A copy of the client with another cassette, or with none.
+/// A copy of the client without a cassette.
 #[pyfunction]
-pub fn _with_cassette(
-    py: Python<'_>,
-    client: &Bound<'_, Client>,
-    cassette: Option<&Bound<'_, Cassette>>,
-) -> PyResult<Client> {
-    let settings = client.get().inner.settings();
-    // Recorded requests are sent one by one, so that their order is deterministic.
-    let concurrency = if cassette.is_some() { client::Concurrency::Fixed(1) } else { settings.concurrency };
-    let cassette_given = cassette.is_some();
-    let cassette = cassette.map(|cassette| cassette.get().inner.clone());
-    let settings = Settings { cassette, concurrency, ..settings.clone() };
-    let mut environment = client.get().inner.environment().clone();
+pub fn _without_cassette(py: Python<'_>, client: &Bound<'_, Client>) -> PyResult<Client> {
+    let given = client.get();
+    let settings = Settings { cassette: None, ..given.inner.settings().clone() };
     // A client without a cassette on purpose needs none.
-    environment.origin = environment.origin.filter(|_| cassette_given);
+    let environment = Environment { origin: None, ..given.inner.environment().clone() };
     let inner = client::Client::with_environment(settings, environment)?;
-    let callables = client.get().callables.derived(py, client.clone().into_any().as_unbound());
-    Client::of(py, inner, client.get().progress, callables)
+    let callables = given.callables.derived(py, client.clone().into_any().as_unbound());
+    Client::of(py, inner, given.progress, callables)
 }

@@ -202,21 +202,6 @@ impl LocalService {
         self.put(py, endpoint, &records)
     }
 
-    /// Serves the records of a query of another service; `cassette` has its requests.
-    fn mirror(
-        &self,
-        py: Python<'_>,
-        call: &str,
-        columns: &Bound<'_, PyDict>,
-        sources: Vec<String>,
-        cassette: PathBuf,
-        limit: Option<usize>,
-    ) -> PyResult<()> {
-        let endpoint = called(call)?;
-        let records = build(endpoint, columns, &sources)?;
-        Ok(py.detach(|| self.inner.mirror(endpoint, &records, &cassette, limit))?)
-    }
-
     fn load_cassette(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
         Ok(py.detach(|| self.inner.load_cassette(&path))?)
     }

@@ -275,11 +275,11 @@ fn of_environment<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Error> {
     let Some(text) = variables::read(name, name)? else { return Ok(None) };
-    parse(&text).map(Some).ok_or_else(|| Error::config(name, format!("must be {expected}; got {text:?}")))
+    parse(&text).map(Some).ok_or_else(|| Error::config(name, format!("{expected}; got {text:?}")))
 }
 
 fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
-    of_environment("CHAINFRAME_RATE_LIMIT", "auto, none or requests per second", |text| match text {
+    of_environment("CHAINFRAME_RATE_LIMIT", "must be auto, none or requests per second", |text| match text {
         "auto" => Some(RateLimit::Auto),
         "none" => Some(RateLimit::Unlimited),
         rate => rate.parse().ok().map(RateLimit::PerSecond),
@@ -287,18 +287,18 @@ fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
 }
 
 fn concurrency_of_environment() -> Result<Option<Concurrency<i64>>, Error> {
-    of_environment("CHAINFRAME_CONCURRENCY", "auto or an integer", |text| match text {
+    of_environment("CHAINFRAME_CONCURRENCY", "must be auto or an integer", |text| match text {
         "auto" => Some(Concurrency::Auto),
         requests => requests.parse().ok().map(Concurrency::Fixed),
     })
 }
 
 fn max_requests_of_environment() -> Result<Option<i64>, Error> {
-    of_environment("CHAINFRAME_MAX_REQUESTS", "an integer", |text| text.parse().ok())
+    of_environment("CHAINFRAME_MAX_REQUESTS", "must be an integer", |text| text.parse().ok())
 }
 
 fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
-    of_environment("CHAINFRAME_NUMBERS", "decimal, float or string", |text| {
+    of_environment("CHAINFRAME_NUMBERS", "must be decimal, float or string", |text| {
         DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text).map(|(_, policy)| *policy)
     })
 }

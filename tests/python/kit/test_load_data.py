@@ -305,20 +305,6 @@ def test_loaded_cassette_is_served(tmp_path: Path) -> None:
         service.load_cassette(tmp_path / "broken")
 
 
-def test_mirror_returns_the_mirrored_records(service: LocalService, sample: Sample, tmp_path: Path) -> None:
-    with service.client() as client:
-        queries = [sample.query(client, call) for call in reference_client.ENDPOINTS]
-        queries.append(client.blocks(page_size=7, max_items=20))
-        expected = [list(query.collect()) for query in queries]
-        assert all(expected)
-        with LocalService(transactions=3, db=tmp_path / "offline.sqlite") as mirror:
-            mirror.mirror(*queries)
-    with LocalService(transactions=5, db=tmp_path / "offline.sqlite") as offline, offline.client() as client:
-        again = [sample.query(client, call) for call in reference_client.ENDPOINTS]
-        again.append(client.blocks(page_size=7, max_items=20))
-        assert [list(query.collect()) for query in again] == expected
-
-
 def test_database_file_keeps_loaded_data(tmp_path: Path) -> None:
     path = tmp_path / "chain.sqlite"
     with LocalService(transactions=3, db=path, data={"blocks": [{"height": 7}]}) as service:

@@ -28,7 +28,6 @@ def run(pytester: pytest.Pytester, name: str, *arguments: str) -> pytest.RunResu
 def test_guide_has_the_tested_recipes() -> None:
     assert sorted(RECIPES) == [
         "conftest.py",
-        "mirror.py",
         "test_app.py",
         "test_faults.py",
         "test_load_data.py",
@@ -56,13 +55,6 @@ def test_record_and_replay_recipe_runs(
 )
 def test_local_service_recipe_runs(pytester: pytest.Pytester, name: str, count: int) -> None:
     run(pytester, name).assert_outcomes(passed=count)
-
-
-def test_mirror_recipe_runs(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(service, monkeypatch)
-    (pytester.path / "mirror.py").write_text(RECIPES["mirror.py"], encoding="utf-8")
-    assert pytester.runpython(pytester.path / "mirror.py").ret == 0
-    assert (pytester.path / "offline.sqlite").is_file()
 
 
 def test_guide_lists_every_mode(pytester: pytest.Pytester) -> None:
