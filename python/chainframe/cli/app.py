@@ -13,6 +13,7 @@ from chainframe import ChainframeError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
 from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
 from chainframe.cli import codes, core, follow, sync
+from chainframe.cli.core import flag
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.messages import echo, echo_error, stats, text_of
 from chainframe.cli.options import result_options
@@ -78,8 +79,8 @@ def _explained(error: click.ClickException) -> str:
         word = error.option_name.lstrip("-").replace("-", "_")
         options = {option for param in error.ctx.command.params for option in param.opts}
         for name in SYNONYMS.get(word, ()):
-            if _flag(name) in options:
-                return f"{error.message} Did you mean '{_flag(name)}'?"
+            if flag(name) in options:
+                return f"{error.message} Did you mean '{flag(name)}'?"
     return error.format_message()
 
 
@@ -110,7 +111,7 @@ def _own_option(param: dict[str, Any]) -> click.Option:
     kind: Any = click.STRING
     text = param["doc"]
     if param["requires"]:
-        text += f" Requires {_flag(param['requires'])}."
+        text += f" Requires {flag(param['requires'])}."
     match param["kind"]:
         case {"one of": choices}:
             kind = click.Choice(choices)
@@ -123,17 +124,13 @@ def _own_option(param: dict[str, Any]) -> click.Option:
         case _:
             pass
     return click.Option(
-        [_flag(param["name"])],
+        [flag(param["name"])],
         type=kind,
         multiple=isinstance(kind, Values),
         required=param["required"],
         metavar=None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper(),
         help=text,
     )
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _call_options(endpoint: dict[str, Any]) -> list[click.Option]:

@@ -42,6 +42,66 @@ COMMANDS = {
 }
 
 
+def _within(low: int, high: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"must be between {low} and {high}; got {text}")
+        return int(text)
+
+    return integer
+
+
+def _load(text: str) -> tuple[str, str]:
+    call, equals, file = text.partition("=")
+    if not (call and equals and file):
+        raise argparse.ArgumentTypeError(f"must be CALL=FILE; got {text}")
+    return call, file
+
+
+_RATE: dict[str, Any] = {"type": float, "metavar": "RATE"}
+_DELAY: dict[str, Any] = {"type": float, "nargs": 2, "metavar": ("SHARE", "HEIGHTS")}
+_SEVERAL: dict[str, Any] = {"action": "append", "default": []}
+SERVICE: dict[str, tuple[str, dict[str, Any]]] = {
+    "port": ("port; 0 selects a free one (default: %(default)s)", {"type": _within(0, 65_535), "default": 0}),
+    "transactions": (
+        "number of transactions (default: %(default)s)",
+        {"type": _within(0, 10_000_000), "default": 10_000, "metavar": "N"},
+    ),
+    "seed": (
+        "seed of the synthetic data (default: %(default)s)",
+        {"type": _within(0, 2**64 - 1), "default": 7, "metavar": "N"},
+    ),
+    "db": ("SQLite file that keeps the data (default: in memory)", {"metavar": "FILE"}),
+    "load": (
+        "records for a call, such as blocks=blocks.parquet (or .jsonl, .json); may be repeated",
+        {**_SEVERAL, "type": _load, "metavar": "CALL=FILE"},
+    ),
+    "cassette": ("cassette to serve responses from; may be repeated", {**_SEVERAL, "metavar": "FILE"}),
+    "compression": ("compress responses to requests that accept it (default: never)", {"choices": ("gzip",)}),
+    "rate_limit": ("allowed requests per second (default: unlimited)", _RATE),
+    "quirk": (
+        "quirk of deployed services, such as ties_reordered, or filter_ignored=NAME; may be repeated",
+        {**_SEVERAL, "metavar": "NAME"},
+    ),
+    "growth_rate": ("records per second by which lists grow (default: none)", _RATE),
+    "reorg": (
+        "replace the newest M heights of both chains after every N-th request for a list (default: never)",
+        {"type": _within(1, 1_000_000), "nargs": 2, "metavar": ("N", "M")},
+    ),
+    "late": ("list this share of new records HEIGHTS heights later (default: none)", _DELAY),
+    "pending": ("keep this share of new transactions pending for HEIGHTS heights (default: none)", _DELAY),
+    "growth": (
+        "records by which lists grow after a request (default: %(default)s)",
+        {"type": _within(0, 1_000), "default": 0, "metavar": "N"},
+    ),
+    "max_result_window": (
+        "records to which a main-chain list can be paged (default: --result-window)",
+        {"type": _within(1, 10_000_000), "metavar": "N"},
+    ),
+}
+"""Options of `serve` beside those of chains and the deployment: the help of each, and what it has beside it."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
@@ -77,91 +137,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve the whole API on loopback with synthetic data and credentials.",
     )
     serve.set_defaults(run=_serve)
-    serve.add_argument(
-        "--port", type=_within(0, 65_535), default=0, help="port; 0 selects a free one (default: %(default)s)"
-    )
-    serve.add_argument(
-        "--transactions",
-        type=_within(0, 10_000_000),
-        default=10_000,
-        metavar="N",
-        help="number of transactions (default: %(default)s)",
-    )
-    serve.add_argument(
-        "--seed",
-        type=_within(0, 2**64 - 1),
-        default=7,
-        metavar="N",
-        help="seed of the synthetic data (default: %(default)s)",
-    )
-    serve.add_argument("--db", metavar="FILE", help="SQLite file that keeps the data (default: in memory)")
-    serve.add_argument(
-        "--load",
-        type=_load,
-        action="append",
-        default=[],
-        metavar="CALL=FILE",
-        help="records for a call, such as blocks=blocks.parquet (or .jsonl, .json); may be repeated",
-    )
-    serve.add_argument(
-        "--cassette",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="cassette to serve responses from; may be repeated",
-    )
-    serve.add_argument(
-        "--compression",
-        choices=("gzip",),
-        help="compress responses to requests that accept it (default: never)",
-    )
-    serve.add_argument(
-        "--rate-limit", type=float, metavar="RATE", help="allowed requests per second (default: unlimited)"
-    )
-    serve.add_argument(
-        "--quirk",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="quirk of deployed services, such as ties_reordered, or filter_ignored=NAME; may be repeated",
-    )
-    serve.add_argument(
-        "--growth-rate", type=float, metavar="RATE", help="records per second by which lists grow (default: none)"
-    )
-    serve.add_argument(
-        "--reorg",
-        type=_within(1, 1_000_000),
-        nargs=2,
-        metavar=("N", "M"),
-        help="replace the newest M heights of both chains after every N-th request for a list (default: never)",
-    )
-    serve.add_argument(
-        "--late",
-        type=float,
-        nargs=2,
-        metavar=("SHARE", "HEIGHTS"),
-        help="list this share of new records HEIGHTS heights later (default: none)",
-    )
-    serve.add_argument(
-        "--pending",
-        type=float,
-        nargs=2,
-        metavar=("SHARE", "HEIGHTS"),
-        help="keep this share of new transactions pending for HEIGHTS heights (default: none)",
-    )
-    serve.add_argument(
-        "--growth",
-        type=_within(0, 1_000),
-        default=0,
-        metavar="N",
-        help="records by which lists grow after a request (default: %(default)s)",
-    )
-    serve.add_argument(
-        "--max-result-window",
-        type=_within(1, 10_000_000),
-        metavar="N",
-        help="records to which a main-chain list can be paged (default: --result-window)",
-    )
+    for name, (text, given) in SERVICE.items():
+        serve.add_argument(flag(name), help=text, **given)
     _add_chain_options(serve)
     _add_deployment_options(serve)
     diagnose = commands.add_parser(
@@ -173,8 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     diagnose.set_defaults(run=_doctor)
     for name in doctor.SETTINGS:
-        flag, variable = f"--{name.replace('_', '-')}", f"CHAINFRAME_{name.upper()}"
-        diagnose.add_argument(flag, help=f"instead of {variable}")
+        diagnose.add_argument(flag(name), help=f"instead of CHAINFRAME_{name.upper()}")
     diagnose.add_argument("--proxy", help="proxy URL (default: from the environment)")
     diagnose.add_argument("--ca-bundle", help="PEM file with certificates to trust (default: REQUESTS_CA_BUNDLE)")
     diagnose.add_argument("--json", action="store_true", help="print one JSON object per line")
@@ -220,6 +196,11 @@ def words_after(words: Sequence[str]) -> dict[str, str]:
     return found | {str(word): "" for action in actions if not action.option_strings for word in action.choices or ()}
 
 
+def flag(name: str) -> str:
+    """Return the option of an argument."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _add_chain_options(parser: argparse.ArgumentParser) -> None:
     for chain, name in (("main", "MAIN"), ("zone", "ZONE_CHAIN")):
         parser.add_argument(
@@ -250,28 +231,12 @@ def _add_deployment_options(parser: argparse.ArgumentParser) -> None:
         default = getattr(defaults, name)
         shown = "of each list" if default is None else "yes" if default is True else default
         shown = f"{text} (default: {shown}, or of CHAINFRAME_DEPLOYMENT)"
-        parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=shown.replace("%", "%%"), **given)
+        parser.add_argument(flag(name), default=None, help=shown.replace("%", "%%"), **given)
 
 
 def _deployment(options: argparse.Namespace) -> Deployment:
     given = {name: getattr(options, name) for name in DEPLOYMENT}
     return of_environment(**{name: value for name, value in given.items() if value is not None})
-
-
-def _within(low: int, high: int) -> Callable[[str], int]:
-    def integer(text: str) -> int:
-        if not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"must be between {low} and {high}; got {text}")
-        return int(text)
-
-    return integer
-
-
-def _load(text: str) -> tuple[str, str]:
-    call, equals, file = text.partition("=")
-    if not (call and equals and file):
-        raise argparse.ArgumentTypeError(f"must be CALL=FILE; got {text}")
-    return call, file
 
 
 def _show_cassette(options: argparse.Namespace) -> int:

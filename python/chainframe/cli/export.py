@@ -7,10 +7,11 @@ import signal
 import sys
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe import (
     AuthenticationError,
@@ -107,18 +108,20 @@ class OutputFormat:
         return self.numbers or client.numbers or ("string" if self.name in TEXT_FORMATS else "decimal")
 
 
-class Destination(Protocol):
+class Destination(ABC):
+    """Target of a command's result."""
+
+    @abstractmethod
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
         """Writes the result; returns its report and, for files, a line about them."""
-        ...
 
     def saved(self) -> int | None:
         """Number of records that the next run need not fetch; None if the output cannot be resumed."""
-        ...
+        return None
 
     def streams_to_terminal(self) -> bool:
         """True if rows may be printed to a terminal, where a progress bar would overwrite them."""
-        ...
+        return False
 
 
 def destination(
@@ -219,7 +222,7 @@ def _format(form: str | None, path: Location | None) -> tuple[str, bool]:
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Destination):
     """Standard output, or a path that is no regular file."""
 
     path: Path | None
@@ -241,9 +244,6 @@ class Stream:
             sink.flush()
         return query.report, ""
 
-    def saved(self) -> int | None:
-        return None
-
     def streams_to_terminal(self) -> bool:
         return self.path is None and may_be_shown(sys.stdout)
 
@@ -252,7 +252,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Directory:
+class Directory(Destination):
     """Parquet files, written exactly once."""
 
     path: Location
@@ -283,12 +283,9 @@ class Directory:
     def saved(self) -> int | None:
         return None if self.series else saved_rows(self.path)
 
-    def streams_to_terminal(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True)
-class File:
+class File(Destination):
     """One file, atomically replaced when it is complete."""
 
     request: FileRequest
@@ -301,9 +298,6 @@ class File:
 
     def saved(self) -> int | None:
         return saved_rows(self.request.parts)
-
-    def streams_to_terminal(self) -> bool:
-        return False
 
 
 @contextmanager

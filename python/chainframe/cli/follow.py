@@ -18,6 +18,8 @@ from chainframe import ExportError, InvalidParameterError
 from chainframe._paths import check_file, local_path
 from chainframe._text import shown_in
 from chainframe.cli.codes import sync_output
+from chainframe.cli.core import flag
+from chainframe.cli.export import Destination
 from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
 from chainframe.exports.directory import atomic_write
@@ -78,14 +80,14 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
     if not given["follow"]:
         for name in NAMES:
             if given[name]:
-                raise InvalidParameterError(f"{_flag(name)} needs --follow")
+                raise InvalidParameterError(f"{flag(name)} needs --follow")
         return None
     for name in ("mode", "since", "series", *PARQUET_OPTIONS, "dry_run"):
         if output[name]:
-            raise InvalidParameterError(f"{_flag(name)} cannot be combined with --follow")
+            raise InvalidParameterError(f"{flag(name)} cannot be combined with --follow")
     if output["output"] not in {None, "-"} or output["format"] not in {None, "jsonl"}:
         name = "output" if output["output"] not in {None, "-"} else "format"
-        message = f"{_flag(name)}: --follow prints JSON lines to standard output; omit {_flag(name)}"
+        message = f"{flag(name)}: --follow prints JSON lines to standard output; omit {flag(name)}"
         raise InvalidParameterError(f"{message}, and redirect the output")
     if sys.stdout is None:
         raise InvalidParameterError("--follow prints to standard output, which is closed")
@@ -98,10 +100,6 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
         numbers=output["numbers"],
         cursor=CursorFile(local_path(given["cursor_file"], "cursor_file")) if given["cursor_file"] else None,
     )
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class CursorFile:
 
 
 @dataclass(frozen=True)
-class Following:
+class Following(Destination):
     """Standard output of `--follow`."""
 
     start: str
@@ -229,9 +227,6 @@ class Following:
         sink = shown_in(cast("BufferedWriter", sys.stdout.buffer))
         sink.write(lines.getvalue())
         sink.flush()
-
-    def saved(self) -> int | None:
-        return None
 
     def streams_to_terminal(self) -> bool:
         return sys.stdout.isatty()

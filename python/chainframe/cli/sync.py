@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chainframe import ChainframeError, Client, InvalidParameterError, Query, Report
-from chainframe.cli.export import suppress_incomplete_warning
+from chainframe.cli.core import flag
+from chainframe.cli.export import Destination, suppress_incomplete_warning
 from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.errors.base import in_shell
 
@@ -45,7 +46,7 @@ def syncing(given: Mapping[str, Any], output: Mapping[str, Any], follow: bool) -
         raise InvalidParameterError("--follow cannot be combined with --sync")
     for name in ("output", "format", "mode", "since", "series", *PARQUET_OPTIONS, "dry_run"):
         if output[name]:
-            raise InvalidParameterError(f"--{name.replace('_', '-')} cannot be combined with --sync")
+            raise InvalidParameterError(f"{flag(name)} cannot be combined with --sync")
     return Syncing(
         target=given["sync"],
         table=given["table"],
@@ -57,7 +58,7 @@ def syncing(given: Mapping[str, Any], output: Mapping[str, Any], follow: bool) -
 
 
 @dataclass(frozen=True)
-class Syncing:
+class Syncing(Destination):
     """A table of `--sync`."""
 
     target: str
@@ -85,12 +86,6 @@ class Syncing:
             raise
         _print(synced)
         return synced.report, ""
-
-    def saved(self) -> int | None:
-        return None
-
-    def streams_to_terminal(self) -> bool:
-        return False
 
 
 def _print(synced: Synced) -> None:

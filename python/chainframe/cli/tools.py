@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -18,8 +19,6 @@ from chainframe.exports.tables import COMPRESSIONS, ROWS_PER_GROUP
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chainframe import Client
-
 
 @click.argument("directory", type=click.Path())
 @click.option(
@@ -33,12 +32,10 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
     transfers as event logs.
     """
 
-    def verify(made: Client) -> int:
+    with client(given, streams_to_terminal=True) as made, stats(made, given):
         verification = Export.open(directory).verify(made, sample=sample, seed=seed)
         echo(str(verification))
         return 0 if verification.ok else codes.DIFFERENT
-
-    return _with_client(given, verify)
 
 
 @click.option(
@@ -48,11 +45,9 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
 def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int:  # noqa: ANN401 - click's
     """Print the height of the last block that is not later than a time. Sends about six requests."""
 
-    def find(made: Client) -> int:
+    with client(given, streams_to_terminal=True) as made, stats(made, given):
         click.echo(made.height_at(time, chain=chain))
         return 0
-
-    return _with_client(given, find)
 
 
 @click.argument("series", nargs=-1, required=True)
@@ -87,33 +82,30 @@ def _compact(series: tuple[str, ...], path: str, **options: Any) -> int:  # noqa
 
     SERIES is a directory or URL, or several. PATH must not exist; in an object store it must hold nothing.
     """
-    try:
-        done = compact(series, path, **options)
-    except KeyboardInterrupt:
-        echo_error("interrupted")
-        return codes.INTERRUPTED
-    except (ChainframeError, ModuleNotFoundError, OSError) as error:
-        echo_error(text_of(error))
-        return exit_code(error)
+    done = compact(series, path, **options)
     echo(f"{done.rows:,} records in {len(done.files):,} file{'s' * (len(done.files) != 1)} in {done.path}")
     return 0
 
 
-def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> int:
-    """Calls a function that returns an exit code, and reports its errors."""
-    try:
-        with client(given, streams_to_terminal=True) as made, stats(made, given):
-            return function(made)
-    except KeyboardInterrupt:
-        echo_error("interrupted")
-        return codes.INTERRUPTED
-    except (ChainframeError, ModuleNotFoundError, OSError) as error:
-        echo_error(text_of(error))
-        return exit_code(error)
+def _reporting(function: Callable[..., int]) -> Callable[..., int]:
+    """Let a function that returns an exit code report its errors."""
+
+    @functools.wraps(function)
+    def reporting(**given: Any) -> int:  # noqa: ANN401 - click's
+        try:
+            return function(**given)
+        except KeyboardInterrupt:
+            echo_error("interrupted")
+            return codes.INTERRUPTED
+        except (ChainframeError, ModuleNotFoundError, OSError) as error:
+            echo_error(text_of(error))
+            return exit_code(error)
+
+    return reporting
 
 
 def _tool(name: str, function: Callable[..., int], text: str, settings: list[click.Option]) -> click.Command:
-    command = click.command(name, short_help=text)(function)
+    command = click.command(name, short_help=text)(_reporting(function))
     command.params += settings
     return command
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from chainframe.errors.base import ChainframeError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class ServiceError(ChainframeError):
     """The API returned an error response.
@@ -131,24 +135,9 @@ class RateLimitError(ServiceError):
         message: str = "",
         *,
         retry_after: float | None = None,
-        endpoint: str | None = None,
-        status: int | None = None,
-        code: str | None = None,
-        msg: str | None = None,
-        attempts: int = 0,
-        cursor: str | None = None,
-        retryable: bool | None = None,
+        **attributes: Any,  # noqa: ANN401 - those of every error response
     ) -> None:
-        super().__init__(
-            message,
-            endpoint=endpoint,
-            status=status,
-            code=code,
-            msg=msg,
-            attempts=attempts,
-            cursor=cursor,
-            retryable=retryable,
-        )
+        super().__init__(message, **attributes)
         self.retry_after = retry_after
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,8 +38,6 @@ else:
     ArrowExtensionArray = pd.arrays.ArrowExtensionArray
 
 _UNSET: Any = pd.api.extensions.no_default
-EXACT = Context(prec=100)
-"""The context of the program may round to 28 digits; a sum has up to 76."""
 
 
 class _Amount(Decimal):
@@ -192,9 +190,7 @@ class ExactArray(ArrowExtensionArray):
         return ArrowExtensionArray(self._pa_array).astype(dtype, copy=copy)
 
     def _formatter(self, boxed: bool = False) -> Callable[[Any], str]:
-        return lambda value: (
-            format(EXACT.normalize(value) if value else Decimal(0), "f") if value is not pd.NA else "<NA>"
-        )
+        return lambda value: "<NA>" if value is pd.NA else integers.shortest(value)
 
     def _values_for_json(self) -> Any:
         found = np.array(self._texts(), object)

@@ -33,12 +33,7 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 # Values of empty groups; other aggregates of these are missing.
 _EMPTY = {"sum": 0, "prod": 1}
-_CUMULATIVE: dict[str, Callable[[int, int], int]] = {
-    "cumsum": operator.add,
-    "cumprod": operator.mul,
-    "cummin": min,
-    "cummax": max,
-}
+_CUMULATIVE = {f"cum{how}": _STEPS[how] for how in ("sum", "prod", "min", "max")}
 AGGREGATES = frozenset(_STEPS)
 CUMULATIVE = frozenset(_CUMULATIVE)
 

@@ -76,6 +76,11 @@ def parts(value: Decimal) -> tuple[int, int]:
     return (whole * 10**places, 0) if places >= 0 else (whole, -places)
 
 
+def shortest(value: Decimal) -> str:
+    """Returns a finite number in digits, without an exponent or trailing zeros."""
+    return _text(*parts(value))
+
+
 def decimal(value: int, scale: int) -> Decimal:
     """Returns the value divided by 10^scale, without trailing zeros and at any number of digits."""
     return Decimal(_text(value, scale))
