@@ -154,7 +154,7 @@ impl Follower {
                 return Ok(Request::Wait(until - self.now));
             }
             self.round = Round::new(self.overlap());
-            self.phase = if self.is_head_enough() { Phase::HeadFirst } else { Phase::Newest };
+            self.phase = self.first_phase();
         }
         Ok(match &self.phase {
             Phase::Newest if self.round.pages > 0 => Request::Older { pages: 1 },
@@ -332,6 +332,19 @@ impl Follower {
             Poll::Once => Phase::Finished,
             Poll::Auto | Poll::Every(_) => Phase::Resting { until: self.now + interval },
         };
+    }
+
+    /// The first request of a round. The head of the chain that shows which heights of a page are whole has to be older than
+    /// the page. Only after another round may a page be the same as before, so that it needs no head.
+    fn first_phase(&mut self) -> Phase {
+        let is_first = self.head.is_none() && self.state.as_ref().and_then(FollowState::last_round).is_none();
+        if self.is_head_enough() {
+            Phase::HeadFirst
+        } else if self.spec.head == HeadSource::Chain && is_first {
+            Phase::Head
+        } else {
+            Phase::Newest
+        }
     }
 
     /// True if the head of the chain alone can show that nothing is due: heights are held back until it moves. A round of

@@ -190,6 +190,17 @@ def test_endless_follower_takes_turns_and_states_its_lag(server: StrictServer) -
         assert follow.lag >= 0
 
 
+def test_first_run_of_short_lists_requests_each_page_and_one_head(server: StrictServer, tmp_path: Path) -> None:
+    wallets = Wallets([3] * 12)
+    server.on("address_transactions", wallets)
+    server.on("transactions", lambda _request: page_of("transactions", [wallets.record("0x01", 100)], totalPage="1"))
+    query = server.client().address_transactions(wallets.names)
+    synced = query.sync(tmp_path / "t.duckdb", table="t")
+    assert (synced.rows_added, synced.requests) == (36, 12 + 1)
+    # Nothing has changed: a page of each list.
+    assert query.sync(tmp_path / "t.duckdb", table="t").requests == 12
+
+
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
     if postgres.INITDB is None:

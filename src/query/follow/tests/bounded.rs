@@ -86,6 +86,19 @@ fn rounds(run: &mut Run, chain: &Chain, rounds: usize) -> Vec<u64> {
 }
 
 #[test]
+fn the_first_round_requests_the_head_once_and_then_the_list() {
+    let spec = |changes| FollowSpec { head: HeadSource::Chain, ..spec(changes, 3, 10) };
+    for (changes, start) in
+        [(Changes::Undone, Start::Height(0)), (Changes::Held, Start::Height(0)), (Changes::Held, Start::Now)]
+    {
+        let mut run = Run::new(spec(changes), start);
+        assert_eq!(rounds(&mut run, &Chain::new(8, 1), 1), [2], "the head, and the only page");
+    }
+    let mut run = Run::new(spec(Changes::Held), Start::Height(0));
+    assert_eq!(rounds(&mut run, &Chain::new(8, 0), 3), [2, 1, 1], "a list without records needs no head again");
+}
+
+#[test]
 fn a_round_without_news_is_one_request_while_records_wait_for_a_higher_block() {
     for changes in [Changes::Held, Changes::Undone] {
         let mut chain = Chain::new(40, 1);
