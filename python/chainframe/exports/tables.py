@@ -50,7 +50,7 @@ class TableWriter:
     def __init__(self, file: BinaryIO, schema: pa.Schema, encoding: Encoding, order: list[Any] | None) -> None:
         self._pa: Any = load("pyarrow", extra="arrow")
         parquet = load("pyarrow.parquet", extra="arrow")
-        self._writer = parquet.ParquetWriter(file, schema, **_options(encoding, order))
+        self._writer = parquet.ParquetWriter(file, schema, **_options(encoding, order, schema))
         self._schema = schema
         self._most = encoding.rows_per_group
         self._held: list[pa.RecordBatch] = []
@@ -74,12 +74,24 @@ class TableWriter:
 
 def write_table(table: pa.Table, file: BinaryIO, encoding: Encoding) -> None:
     parquet = load("pyarrow.parquet", extra="arrow")
-    options = _options(encoding, order_of(table))
+    options = _options(encoding, order_of(table), table.schema)
     parquet.write_table(table, file, row_group_size=encoding.rows_per_group, **options)
 
 
-def _options(encoding: Encoding, order: list[Any] | None) -> dict[str, Any]:
-    return {"compression": encoding.compression, "sorting_columns": order, "write_page_index": True}
+def _options(encoding: Encoding, order: list[Any] | None, schema: pa.Schema) -> dict[str, Any]:
+    return {
+        "compression": encoding.compression,
+        "sorting_columns": order,
+        "write_page_index": True,
+        "use_dictionary": _texts(schema),
+    }
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """Return the paths of the columns that get a dictionary. One of numbers makes the file larger, and takes 8 MiB."""
+    types: Any = load("pyarrow", extra="arrow").types
+    texts = [field.name for field in schema if types.is_string(field.type)]
+    return [*texts, *(f"{field.name}.list.element" for field in schema if types.is_list(field.type))]
 
 
 def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | None:

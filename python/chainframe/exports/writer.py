@@ -177,7 +177,10 @@ class ParquetWriter:
         self._has_gap = True
         records, cursor = taken
         self._queried.update(_values_queried(records))
-        self._commit(self._parts(self._table(records)), self._new_watermark(records), cursor)
+        watermark, table = self._new_watermark(records), self._table(records)
+        # Texts of amounts, which the table has as numbers, need not be kept while it is written.
+        del records, taken
+        self._commit(self._parts(table), watermark, cursor)
 
     def _commit(
         self, parts: list[Part], watermark: list[list[Any]], cursor: str, settled: Settled | None = None

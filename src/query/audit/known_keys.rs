@@ -1,11 +1,13 @@
 //! `KnownKeys`: the keys of returned records, in bounded memory.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Keys that are kept at least: many times as many as a list with a result window has. Two equal records that lie further
-/// apart are not noticed.
-const KEPT: usize = 1 << 20;
+/// Keys of a set: as many as a table of 2^18 slots takes before it grows.
+const PER_SET: usize = 7 << 15;
+/// Full sets that are kept, together a million keys at least: many times as many as a list with a result window has. Two
+/// equal records that lie further apart are not noticed.
+const FULL_SETS: usize = 5;
 
 /// Record keys are hashes already.
 #[derive(Default)]
@@ -26,25 +28,46 @@ impl Hasher for KeyHasher {
     }
 }
 
-pub type KeySet = HashSet<u64, BuildHasherDefault<KeyHasher>>;
+type KeySet = HashSet<u64, BuildHasherDefault<KeyHasher>>;
 
-/// Two generations of keys. When the newer one is full, the older one is forgotten.
+/// Sets of keys. When the newest is full, the oldest is forgotten: the smaller they are, the fewer keys too many are kept.
 #[derive(Debug, Default)]
 pub struct KnownKeys {
-    newer: KeySet,
-    older: KeySet,
+    newest: KeySet,
+    full: VecDeque<KeySet>,
 }
 
 impl KnownKeys {
     pub fn contains(&self, key: u64) -> bool {
-        self.newer.contains(&key) || self.older.contains(&key)
+        self.newest.contains(&key) || self.is_in_full(key)
     }
 
     /// Adds a key. False if it was known.
     pub fn insert(&mut self, key: u64) -> bool {
-        if self.newer.len() == KEPT {
-            self.older = std::mem::take(&mut self.newer);
+        if self.newest.len() == PER_SET {
+            self.full.push_front(std::mem::take(&mut self.newest));
+            self.full.truncate(FULL_SETS);
         }
-        self.newer.insert(key) && !self.older.contains(&key)
+        self.newest.insert(key) && !self.is_in_full(key)
+    }
+
+    fn is_in_full(&self, key: u64) -> bool {
+        self.full.iter().any(|keys| keys.contains(&key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_keys_after_many_insertions_have_the_latest_million() {
+        let mut known = KnownKeys::default();
+        // A set has just become full: no more keys are forgotten at any other moment.
+        let count = 9 * PER_SET as u64 + 1;
+        assert!((0..count).all(|key| known.insert(key)), "each is new");
+        assert!((count - 1_000_000..count).all(|key| known.contains(key)));
+        assert!(!known.insert(count - 1_000_000), "a key of a full set is known");
+        assert!(!known.contains(0), "memory is bounded");
     }
 }

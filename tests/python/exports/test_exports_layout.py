@@ -23,6 +23,7 @@ import pytest
 import chainframe as cf
 from chainframe import exports
 from chainframe.cli import main
+from chainframe.exports.tables import Encoding, write_table
 from chainframe.testing import LocalService
 
 BY = ["height", "tx_id"]
@@ -63,6 +64,18 @@ def test_files_of_an_export_say_their_order_and_have_an_index_of_pages(series: P
         heights: Any = pq.read_table(file, columns=["height"])["height"].to_pylist()
         assert (name, sorted(heights, reverse=column.descending)) == ("height", heights)
         assert group.column(0).has_offset_index
+
+
+def test_texts_have_a_dictionary_and_numbers_none(client: cf.Client, tmp_path: Path) -> None:
+    rows = client.transactions(max_items=30).to_arrow()
+    rows = rows.append_column("queried", pa.array([["a"]] * len(rows)))
+    with (tmp_path / "rows.parquet").open("wb") as file:
+        write_table(rows, file, Encoding())
+    group = pq.read_metadata(tmp_path / "rows.parquet").row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    found = {column.path_in_schema: column.has_dictionary_page for column in columns}
+    assert all(found[name] for name in ("tx_id", "input", "queried.list.element"))
+    assert not any(found[name] for name in ("height", "amount", "tx_fee", "transaction_time"))
 
 
 def test_files_are_stored_as_the_caller_says(client: cf.Client, tmp_path: Path) -> None:
