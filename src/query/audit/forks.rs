@@ -1,10 +1,21 @@
 //! `Forks`: the records of one height at the end of a page and at the beginning of the next one. They are of one block, unless
-//! the chain was reorganized between the two responses.
+//! the chain was reorganized between the two responses. A block has one height, wherever its records are.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::known_keys::KeyHasher;
 use crate::query::snapshot::Response;
+
+/// Blocks whose heights are kept.
+const KEPT: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 pub struct Forks {
+    /// Heights of the blocks, by their hashes.
+    heights: HashMap<u64, i64, BuildHasherDefault<KeyHasher>>,
+    /// Two heights of one block.
+    contradictory: Option<(i64, i64)>,
     /// Block of the latest returned record.
     latest: Option<Block>,
     /// A height of which two pages have one block each.
@@ -40,6 +51,33 @@ impl Forks {
             self.mixed.get_or_insert(block.height);
         }
         self.latest = Block::of(response, *last);
+        self.check_heights(response, rows);
+    }
+
+    /// Notes the height of each block, by the first row of those that follow each other with one height.
+    fn check_heights(&mut self, response: &Response<'_>, rows: &[usize]) {
+        let mut latest = None;
+        for row in rows {
+            let height = response.rows.height(*row);
+            if height.is_none() || latest == height {
+                continue;
+            }
+            latest = height;
+            let Some(block) = Block::of(response, *row) else { continue };
+            if self.heights.len() == KEPT {
+                self.heights.clear();
+            }
+            let known = *self.heights.entry(block.hash).or_insert(block.height);
+            if known != block.height {
+                self.contradictory.get_or_insert((known, block.height));
+            }
+        }
+    }
+
+    /// Why the height of a record is not certain. Where all records have one hash, it is none.
+    pub fn doubtful_height(&self) -> Option<String> {
+        let (height, other) = self.contradictory.filter(|_| self.heights.len() > 1)?;
+        Some(format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."))
     }
 
     pub fn reason(&self) -> Option<String> {

@@ -137,15 +137,12 @@ impl ListAudit {
         self.heights.are_falling()
     }
 
-    /// Takes how many records a reading of the same list received that was discarded.
+    /// Takes what a reading of the same list received that was discarded.
     #[must_use]
-    pub fn after_discarded(self, received: u64) -> Self {
-        Self { lengths: Lengths::after(received), ..self }
-    }
-
-    /// Number of records that were received of the list, here or by a reading before this one.
-    pub fn received(&self) -> u64 {
-        self.lengths.received()
+    pub fn after_discarded(self, discarded: Self) -> Self {
+        let lengths = Lengths::after(discarded.lengths.received());
+        let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
+        Self { lengths, unreturned, ..self }
     }
 
     /// Records that were returned twice and are not proven to be two.
@@ -193,6 +190,9 @@ impl ListAudit {
         if self.next == 0 {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
         }
+        if self.subject.kind == ListKind::Fixed {
+            self.one_block.on_accepted(response, returned.rows.clone(), self.next);
+        }
         self.check_ends(response, &returned.rows)?;
         self.lengths.on_response(request, response);
         self.small_pages.on_response(response);
@@ -219,6 +219,10 @@ impl ListAudit {
         self.check_block(request, response, &kept)?;
         self.forks.on_page(response, &kept);
         self.check_order(response, &kept)?;
+        for row in &kept {
+            let offset = self.next - (returned.rows.end - row) as u64;
+            self.unreturned.on_returned(response.rows.key(*row), offset);
+        }
         self.check_keys(response, &kept)
     }
 
@@ -303,6 +307,7 @@ impl ListAudit {
         let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
         let doubts = [
             self.forks.reason().map(Message::from),
+            self.forks.doubtful_height().map(Message::from),
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),

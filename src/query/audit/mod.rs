@@ -7,10 +7,10 @@
 //! | arguments | a value that no record can have under the arguments | the row is dropped, with a reason |
 //! | echo | the number of another page, the name of another chain | `PaginationDriftError`; the rows are dropped |
 //! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` |
-//! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
+//! | one block | two block hashes, or other records in the end, on the first page or on those after it | `PaginationDriftError` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | order | a record above those that an earlier run returned | a reason |
-//! | forks | records of one height on two pages, each of another block | a reason |
+//! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
@@ -43,5 +43,6 @@ pub use arguments::Arguments;
 pub use growth::Seen;
 pub use list::ListAudit;
 pub use looks::page_of_both;
+pub use numbers::check_count;
 pub use repeats::Repeat;
 pub use subject::{End, Returned, Subject};

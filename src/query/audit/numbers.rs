@@ -1,5 +1,6 @@
 //! Numbers that a response reports of itself, compared with its request.
 
+use super::looks::position;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// A page beyond the last one has no records. Some services report 0 pages in place of none.
@@ -17,6 +18,17 @@ pub fn check_echo(request: &PageRequest, response: &Response<'_>) -> Result<(), 
     match response.page {
         Some(page) if page != request.page && page > 0 => {
             Err(format!("the response to page {} says that it is page {page}", request.page))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A count that is less than the records of its own page and of those before it.
+pub fn check_count(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+    let rows = response.rows.len() as u64;
+    match response.total {
+        Some(total) if rows > 0 && position(request, response.limit).saturating_add(rows) > total => {
+            Err(format!("page {} has records beyond the {total} that the API counts", request.page))
         }
         _ => Ok(()),
     }

@@ -1,8 +1,13 @@
 //! `OneBlock`: the list of one block, which does not change. Its first page and the records before a cursor are compared
 //! with other responses once the others were read. The page size of that look shows the number of records.
 
+use std::ops::Range;
+
 use super::subject::Subject;
 use crate::query::snapshot::{PageRequest, Response, Rows};
+
+/// Records of a run that are kept: as many as any page has.
+const KEPT: usize = 1_024;
 
 const CHANGED: &str = "the list of one block changed while it was read";
 
@@ -56,6 +61,10 @@ pub struct OneBlock {
     block: Option<u64>,
     witness: Option<Witness>,
     head: Option<Head>,
+    /// The first records that were accepted, and those before a cursor, by offset and key: a look may show them as well.
+    accepted: Vec<(u64, u64)>,
+    /// Records of a full page.
+    page_rows: u64,
     /// Number of pages that the list has.
     pages: Option<u64>,
     /// Number of pages that the look at the first page has to report, if its page size shows the number of records.
@@ -67,7 +76,7 @@ impl OneBlock {
     pub fn continued(offset: u64, latest: &[u64]) -> Self {
         let first = offset.saturating_sub(latest.len() as u64);
         let witness = (!latest.is_empty()).then(|| Witness { offset: first, keys: latest.to_vec() });
-        Self { witness, ..Self::default() }
+        Self { witness, accepted: (first..).zip(latest.iter().copied()).collect(), ..Self::default() }
     }
 
     /// Takes records of the first page that an earlier run has read.
@@ -102,6 +111,21 @@ impl OneBlock {
         Ok(())
     }
 
+    /// Takes the rows that were accepted of a response, the first of them at `offset`. Those that contradict the arguments
+    /// have their places in the list, too.
+    pub fn on_accepted(&mut self, response: &Response<'_>, rows: Range<usize>, offset: u64) {
+        let room = KEPT.saturating_sub(self.accepted.len());
+        self.accepted.extend((offset..).zip(rows.take(room).map(|row| response.rows.key(row))));
+    }
+
+    /// True if a page shows the accepted records at their offsets, as far as it has them.
+    fn shows_accepted(&self, request: &PageRequest, response: &Response<'_>) -> bool {
+        let first = (request.page - 1).saturating_mul(self.page_rows);
+        let row_of = |offset: u64| offset.checked_sub(first).filter(|row| (*row as usize) < response.rows.len());
+        let mut shown = self.accepted.iter().filter_map(|(offset, key)| Some((row_of(*offset)?, *key)));
+        shown.all(|(row, key)| response.rows.key(row as usize) == key)
+    }
+
     /// True if the pages are still to be compared with the first one, or with the records before a cursor.
     pub fn is_open(&self) -> bool {
         self.witness.is_some() || self.head.is_some()
@@ -110,6 +134,7 @@ impl OneBlock {
     /// The page of the records that are compared, in a list of which `length` records were read, if that is all of it.
     pub fn request(&mut self, subject: &Subject, page_rows: u64, length: Option<u64>) -> PageRequest {
         let page_size = subject.page_size;
+        self.page_rows = page_rows;
         if let Some(witness) = &self.witness {
             return PageRequest::of_audit(witness.last() / page_rows + 1, page_size);
         }
@@ -131,7 +156,7 @@ impl OneBlock {
                 is_same && self.has_pages(request, response)
             }
         };
-        if is_same { Ok(()) } else { Err(CHANGED.into()) }
+        if is_same && self.shows_accepted(request, response) { Ok(()) } else { Err(CHANGED.into()) }
     }
 
     /// True if a response reports as many pages as the list has of the requested size, as far as that is known.

@@ -181,7 +181,7 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
         let mut discarded = ListAudit::new(subject, 0, &[]);
         take(&mut discarded, 1, rows, 2).unwrap();
         take(&mut discarded, 2, &heights(&[5]), 1).unwrap_err();
-        let mut audit = ListAudit::new(subject, 0, &[]).after_discarded(discarded.received());
+        let mut audit = ListAudit::new(subject, 0, &[]).after_discarded(discarded);
         take(&mut audit, 1, rows, 1).unwrap();
         audit
     };
@@ -199,6 +199,30 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
         assert!(!gone.is_open(&WHOLE));
         assert!(!read(subject, &rows).is_open(&End { is_whole: false, ..WHOLE }));
     }
+}
+
+#[test]
+fn record_below_a_returned_one_in_a_discarded_reading_is_looked_for() {
+    for (discarded, shown, is_there) in [
+        (&[1, 2, 3][..], &[1, 2, 3, 4][..], true),
+        (&[1, 2, 3], &[1, 2, 4, 5], false),
+        // Newer records are above it meanwhile.
+        (&[2, 3], &[8, 1, 2, 3], true),
+    ] {
+        let mut before = ListAudit::new(LIST, 0, &[]);
+        take(&mut before, 1, &keys(discarded), 2).unwrap();
+        let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(before);
+        take(&mut audit, 1, &keys(&[1, 2, 4]), 2).unwrap();
+        take(&mut audit, 2, &keys(&[5]), 2).unwrap();
+        assert_eq!(look(&mut audit, &keys(shown), 1).is_err(), is_there, "{discarded:?} {shown:?}");
+        assert!(is_there || !audit.is_open(&WHOLE));
+    }
+    // Records above all that both have may have been replaced.
+    let mut before = ListAudit::new(LIST, 0, &[]);
+    take(&mut before, 1, &keys(&[8, 9, 1]), 2).unwrap();
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(before);
+    take(&mut audit, 1, &keys(&[7, 1, 2]), 1).unwrap();
+    assert!(!audit.is_open(&WHOLE));
 }
 
 #[test]

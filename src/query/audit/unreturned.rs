@@ -54,9 +54,28 @@ pub struct Unreturned {
     passed_pages: u32,
     /// Records of these pages.
     passed_records: u64,
+    /// True if some pairs are of a discarded reading, and so their offsets.
+    is_continued: bool,
 }
 
 impl Unreturned {
+    /// Pairs of a reading of the same list that was discarded, with the records that it returned last. A record below another
+    /// one stays there: if this reading has the upper one, it has the lower one as well, or the list has lost it.
+    pub fn after(discarded: Self, returned: impl Iterator<Item = u64>) -> Self {
+        let returned: Vec<u64> = returned.collect();
+        let pairs = returned.windows(2).map(|keys| (keys[0], keys[1]));
+        let pairs = discarded.pairs.into_iter().map(|pair| (pair.above, pair.below)).chain(pairs);
+        let pairs = pairs.map(|(above, below)| Pair { above, below, offset: 0, is_below_returned: false });
+        Self { pairs: pairs.collect(), is_continued: true, ..Self::default() }
+    }
+
+    /// Takes the offset of a record that is about to be returned.
+    pub fn on_returned(&mut self, key: u64, offset: u64) {
+        if self.is_continued {
+            self.pairs.iter_mut().filter(|pair| pair.above == key).for_each(|pair| pair.offset = offset);
+        }
+    }
+
     /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`.
     pub fn on_response(
         &mut self,

@@ -7,7 +7,7 @@ use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::message::{Hint, Message};
-use crate::query::audit::page_of_both;
+use crate::query::audit::{check_count, page_of_both};
 use crate::query::request::{Arg, Members, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{Cut, ListReader, PageRequest};
@@ -110,6 +110,10 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<QueryStart
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;
     let Some(total) = page.total else { return unsplit(query) };
+    // The reader of the list decides what a count means that is less than the records of the first page.
+    if check_count(&request, &response(&page)).is_err() {
+        return unsplit(query);
+    }
     let Some(pages) = page.total_pages else { return unsplit(query) };
     let rows = list.snapshot().page_rows();
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
@@ -119,6 +123,7 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<QueryStart
         let max_page_size = query.endpoint().page_size_max().map_or(1, u64::from);
         let Some(request) = page_of_both(offset - 1, offset, max_page_size) else { break };
         let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
+        check_count(&request, &response(&page)).map_err(|problem| list.drift_error(problem))?;
         let before = cuts.last().map_or(0, |cut| cut.offset);
         let cut = list.cut_near(offset, &request, &response(&page));
         cuts.extend(cut.filter(|cut| (before + 1..end).contains(&cut.offset)));

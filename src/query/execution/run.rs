@@ -328,16 +328,16 @@ impl Run {
     /// Reads a list again that changed too much, if none of its records were handed out.
     fn read_again(&mut self) -> bool {
         let Some(start) = &mut self.current.start else { return false };
-        let Some(fetcher) = self.fetchers.front_mut() else { return false };
+        let Some(slice) = self.fetchers.front().map(|fetcher| fetcher.slice) else { return false };
         if !self.output.rewind(start) {
             return false;
         }
         self.current.latest = None;
-        let slice = fetcher.slice;
-        let received = fetcher.audit.received();
         self.dividing.restart();
-        let fetcher = self.open(slice).after_discarded(received);
-        self.fetchers[0] = fetcher;
+        let again = self.open(slice);
+        if let Some(discarded) = self.fetchers.pop_front() {
+            self.fetchers.push_front(again.after_discarded(discarded));
+        }
         self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
         true
     }

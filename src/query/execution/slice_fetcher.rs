@@ -51,10 +51,10 @@ impl SliceFetcher {
         Self { slice, list, audit, in_flight, skip: 0, is_stopped: false, is_cut: false, announced: None }
     }
 
-    /// The slice with the number of records that a discarded reading of it received.
+    /// The slice after a reading of it that was discarded.
     #[must_use]
-    pub fn after_discarded(self, received: u64) -> Self {
-        Self { audit: self.audit.after_discarded(received), ..self }
+    pub fn after_discarded(self, discarded: Self) -> Self {
+        Self { audit: self.audit.after_discarded(discarded.audit), ..self }
     }
 
     /// The slice of a cursor, of which an earlier run delivered the records before it.

@@ -127,7 +127,8 @@ pub fn block_keys(columns: &Columns) -> Vec<u64> {
 }
 
 fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
-    let hash = columns.text(column, row).filter(|hash| !hash.is_empty())?;
+    // Some services have zeros in place of a hash that they do not know.
+    let hash = columns.text(column, row).filter(|hash| hash.bytes().any(|byte| !matches!(byte, b'0' | b'x' | b'X')))?;
     let mut hasher = KeyHasher::new();
     hasher.write_text(hash);
     Some(hasher.0)

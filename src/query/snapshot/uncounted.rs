@@ -108,6 +108,8 @@ struct History {
     restarts: u32,
     /// Pages in a row whose number contradicts the number of records.
     contradictions: u32,
+    /// True if the length is unknown since it contradicts the first page, which was returned.
+    is_length_contradicted: bool,
 }
 
 impl UncountedReader {

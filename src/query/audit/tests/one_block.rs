@@ -9,6 +9,9 @@ fn list_of_one_block_ends_with_a_look_at_its_first_page() {
         (&[1, 2, 3, 4, 5][..], 1, true),
         (&[2, 1, 3, 4, 5], 1, false),
         (&[1, 2, 6, 4, 5], 1, false),
+        // The look shows records of later pages as well.
+        (&[1, 2, 3, 4, 6], 1, false),
+        (&[1, 2, 3, 5, 4], 1, false),
         (&[1, 2], 1, false),
         (&[], 1, false),
         (&[1, 2, 3, 4, 5], 2, false),
@@ -68,19 +71,36 @@ fn only_page_that_is_full_by_a_small_size_is_looked_beyond() {
 #[test]
 fn one_block_that_is_continued_at_its_end_is_looked_at_as_well() {
     let first_page = || vec![(0, 1), (1, 2)];
-    for (first, is_same) in [(&[1, 2, 3, 4][..], true), (&[2, 1, 3, 4], false)] {
+    for (first, is_same) in [(&[1, 2, 3, 4][..], true), (&[2, 1, 3, 4], false), (&[1, 2, 9, 4], false)] {
         let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]).after_first_page(first_page());
-        look(&mut audit, &keys(&[2, 3, 4]), 2).unwrap();
+        look(&mut audit, &keys(&[4]), 2).unwrap();
         assert_eq!(look(&mut audit, &keys(first), 1).is_ok(), is_same, "{first:?}");
         assert!(!audit.is_open(&WHOLE));
     }
 }
 
 #[test]
+fn records_after_a_cursor_are_compared_with_a_look_that_shows_them() {
+    for (shown, is_same) in [(&[1, 2, 3, 4][..], true), (&[1, 2, 4, 3], false), (&[1, 2, 3, 9], false)] {
+        let mut audit = ListAudit::new(ONE_BLOCK, 2, &[2]).after_first_page(vec![(0, 1), (1, 2)]);
+        take_as(&mut audit, PageRequest { page: 2, ..PageRequest::first(2) }, &keys(&[3, 4]), 2, None, 0..2).unwrap();
+        look(&mut audit, &keys(&[1, 2]), 2).unwrap();
+        assert_eq!(look(&mut audit, &keys(shown), 1).is_ok(), is_same, "{shown:?}");
+    }
+}
+
+#[test]
 fn resumed_list_of_one_block_is_compared_with_the_records_before_its_cursor() {
-    for (shown, is_same) in [(&[2, 3, 4][..], true), (&[3, 2, 4], false), (&[9, 9, 9], false)] {
+    for (shown, is_same) in [
+        (&[4, 5, 6][..], true),
+        (&[3, 5, 6], false),
+        (&[9, 9, 9], false),
+        // Records after the cursor are on its page as well.
+        (&[4, 6, 5], false),
+        (&[4, 5, 9], false),
+    ] {
         let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]);
-        take(&mut audit, 3, &keys(&[5, 6]), 3).unwrap();
+        take(&mut audit, 2, &keys(&[5, 6]), 3).unwrap();
         assert_eq!(look(&mut audit, &keys(shown), 3).is_ok(), is_same, "{shown:?}");
     }
 }
@@ -96,6 +116,6 @@ fn response_with_more_records_than_the_list_of_one_block_is_a_contradiction() {
     let whole = PageRequest { purpose: Purpose::Audit, ..PageRequest::first(6) };
     let below = take_as(&mut audit, whole, &keys(&[1, 2, 3]), 1, None, 0..0).unwrap_err();
     assert_eq!(below, "a record follows the last one of the list");
-    take_as(&mut audit, whole, &keys(&[3, 1, 2]), 1, None, 0..0).unwrap();
+    take_as(&mut audit, whole, &keys(&[3, 1, 2]), 1, None, 0..0).unwrap_err();
     assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list has more records than were returned");
 }

@@ -57,3 +57,21 @@ fn height_on_two_pages_has_one_block_unless_the_service_lists_several() {
     // One response has records of both blocks.
     assert_eq!(read(&first, &[(3, 8, 81), (4, 8, 80)]), "");
 }
+
+#[test]
+fn block_with_two_heights_is_a_reason_unless_all_records_have_its_hash() {
+    let page =
+        |rows: &[(i64, u64)]| Page(rows.iter().map(|(height, block)| (*height as u64, *height, *block)).collect());
+    for (rows, is_doubtful) in [
+        (&[(9, 90), (8, 80), (7, 90)][..], true),
+        (&[(9, 90), (8, 80), (7, 70)], false),
+        // A service that does not know the hashes.
+        (&[(9, 5), (8, 5), (7, 5)], false),
+        // Both sides of a fork.
+        (&[(9, 90), (8, 80), (8, 81)], false),
+    ] {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &page(rows), 1).unwrap();
+        assert_eq!(doubts(&audit).contains("two heights, 9 and 7"), is_doubtful, "{rows:?}");
+    }
+}

@@ -56,6 +56,11 @@ impl UncountedReader {
             return self.list.end_with(End::List);
         }
         if self.list.snapshot.length.exact().is_none() {
+            if self.history.is_length_contradicted {
+                // The pages may be of two parts of the service, one of which lacks the newest records.
+                let problem = "the numbers of pages that the API reports contradict each other";
+                return self.list.fail(self.list.drift_error(problem));
+            }
             return self.list.end_with(End::UnknownLength);
         }
         self.list.proof = Proof::FinalLook;

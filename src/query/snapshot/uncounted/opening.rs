@@ -115,7 +115,10 @@ impl UncountedReader {
                 self.history.restarts = 1;
                 self.read_first_again(Length::Pending);
             }
-            Some(_) | None => self.read_first_again(Length::Unknown),
+            length => {
+                self.history.is_length_contradicted = length.is_some();
+                self.read_first_again(Length::Unknown);
+            }
         }
         // The record is read with its page: a reorganization may replace it before.
         Ok(Accepted::default())

@@ -106,6 +106,21 @@ fn first_page_that_is_returned_at_once_has_a_checkpoint() {
 }
 
 #[test]
+fn beginning_whose_length_contradicts_its_returned_first_page_is_an_error() {
+    let list: Vec<u64> = (0..20).collect();
+    for (lacking, is_error) in [(6, true), (0, false)] {
+        let beginning = ListSpec { wanted: Some(u64::MAX), ..spec(ListKind::Growing) };
+        let mut reader = ListReader::new(ListSpec { first_page: FirstPage::AtOnce, ..beginning });
+        // A part of the service that lacks the newest records has the length and the second page.
+        for served in [&list[..], &list[lacking..], &list, &list[lacking..]] {
+            serve(&mut reader, served, false).2.unwrap();
+        }
+        reader.stop();
+        assert_eq!(reader.error().is_some(), is_error, "{lacking}");
+    }
+}
+
+#[test]
 fn list_whose_head_is_replaced_each_time_is_begun_again_a_few_times() {
     let (mut begun, mut reader) = (0, ListReader::new(spec(ListKind::Growing)));
     for round in 1.. {
