@@ -59,27 +59,18 @@ def merged_verdicts(runs: Iterable[dict[str, list[Any]]]) -> dict[str, list[Any]
     Verdicts are columns: `argument`, `records`, `requests`, and `outcome`, the index of one of the `outcomes`. A run
     that was resumed has verdicts on the values that were left.
     """
-    places: dict[str, int] = {}
-    records: list[int] = []
-    requests: list[int] = []
-    outcome: list[str] = []
+    verdicts: dict[str, tuple[int, int, str]] = {}
     for run in runs:
         texts = [json.dumps(each) for each in run["outcomes"]]
         columns = (run[name] for name in ("argument", "records", "requests", "outcome"))
         for argument, num_records, num_requests, index in zip(*columns, strict=True):
-            place = places.setdefault(argument, len(places))
-            if place == len(records):
-                records.append(0)
-                requests.append(0)
-                outcome.append("")
-            records[place] += num_records
-            requests[place] += num_requests
-            outcome[place] = texts[index]
-    indices = {text: index for index, text in enumerate(dict.fromkeys(outcome))}
+            records, requests, _ = verdicts.get(argument, (0, 0, ""))
+            verdicts[argument] = records + num_records, requests + num_requests, texts[index]
+    indices = {text: index for index, text in enumerate(dict.fromkeys(text for *_, text in verdicts.values()))}
     return {
-        "argument": list(places),
-        "records": records,
-        "requests": requests,
-        "outcome": [indices[text] for text in outcome],
+        "argument": list(verdicts),
+        "records": [records for records, *_ in verdicts.values()],
+        "requests": [requests for _, requests, _ in verdicts.values()],
+        "outcome": [indices[text] for *_, text in verdicts.values()],
         "outcomes": [json.loads(text) for text in indices],
     }

@@ -83,7 +83,7 @@ def run_checks(
     *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
 ) -> Iterator[CheckResult]:
     """Runs the checks and yields their results; `given` are settings that are not taken from the environment."""
-    settings = [*_settings(given), *_secrets(deployment), *_unknown_variables()]
+    settings = [*_settings(deployment, given), *_unknown_variables()]
     yield from settings
     yield _self_test()
     if any(result.status == "fail" for result in settings):
@@ -108,33 +108,22 @@ def run_checks(
         yield _request("zone request", client.blocks())
 
 
-def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
-    for name, default in SETTINGS.items():
-        variable = f"CHAINFRAME_{name.upper()}"
+def _settings(deployment: Deployment, given: dict[str, str]) -> Iterator[CheckResult]:
+    for name in (*SETTINGS, *(SECRETS if deployment.signed else SECRETS[:1])):
+        variable = f"{PREFIX}{name.upper()}"
+        value = os.environ.get(variable, "")
         if name in given:
             yield CheckResult(name, "ok", f"{without_secrets(given[name])} (from the command line)")
-        elif surplus := _surplus(os.environ.get(variable, "")):
-            yield CheckResult(name, "warn", f"{variable} has {surplus} around its value; remove it")
-        elif not _is_utf8(value := os.environ.get(variable, "")):
-            yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
-        elif value:
-            # The client rejects a password in a URL; here it is redacted.
-            yield CheckResult(name, "ok", f"{without_secrets(value)} (from {variable})")
-        elif default:
-            yield CheckResult(name, "ok", f"{default} (the default; {variable} is not set)")
-        else:
-            yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
-
-
-def _secrets(deployment: Deployment) -> Iterator[CheckResult]:
-    for name in SECRETS if deployment.signed else SECRETS[:1]:
-        variable = f"CHAINFRAME_{name.upper()}"
-        if not _is_utf8(value := os.environ.get(variable, "")):
+        elif not _is_utf8(value):
             yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
         elif surplus := _surplus(value):
             yield CheckResult(name, "warn", f"{variable} has {surplus} around its value; remove it")
         elif value:
-            yield CheckResult(name, "ok", f"set (from {variable})")
+            # The client rejects a password in a URL; here it is redacted.
+            shown = "set" if name in SECRETS else without_secrets(value)
+            yield CheckResult(name, "ok", f"{shown} (from {variable})")
+        elif default := SETTINGS.get(name):
+            yield CheckResult(name, "ok", f"{default} (the default; {variable} is not set)")
         else:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
 

@@ -247,9 +247,9 @@ fn base_url(text: &str) -> Result<Url, Error> {
 /// The end of a message about what was given as a URL, if it looks like one or like a host: it may be a secret that was
 /// pasted into the wrong place, or have a password before an @.
 fn got_address(text: &str) -> String {
-    let is_of_host = |char: char| char.is_ascii_alphanumeric() || ".-:".contains(char);
-    let is_host =
-        text.len() <= 64 && text.chars().all(is_of_host) && (text.contains('.') || text.starts_with("localhost"));
+    let is_host = text.len() <= 64
+        && text.chars().all(|char| char.is_ascii_alphanumeric() || ".-:".contains(char))
+        && (text.contains('.') || text.starts_with("localhost"));
     let is_address = !text.contains('@') && (is_host || text.contains("://"));
     if is_address { format!("; got {text:?}") } else { String::new() }
 }

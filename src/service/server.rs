@@ -223,7 +223,7 @@ impl Service {
     pub fn set_clock_skew(&self, seconds: f64) -> Result<(), ServiceError> {
         if !(-MOST_SECONDS..=MOST_SECONDS).contains(&seconds) {
             let problem = format!("must be from -{MOST_SECONDS} to {MOST_SECONDS} seconds; got {seconds}");
-            return Err(ServiceError::Setting { setting: "clock_skew", problem });
+            return Err(ServiceError::setting("clock_skew", problem));
         }
         self.state.clock_ms.store((seconds * 1e3) as i64, Ordering::Relaxed);
         Ok(())

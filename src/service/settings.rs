@@ -136,24 +136,24 @@ impl ServiceError {
 pub(super) fn check_reorg(reorg: Option<(u64, u32)>) -> Result<(), ServiceError> {
     let Some((every, depth)) = reorg.filter(|(every, depth)| *every == 0 || *depth == 0) else { return Ok(()) };
     let problem = "must be two positive integers: requests between reorganizations, and heights replaced";
-    Err(ServiceError::Setting { setting: "reorg", problem: format!("{problem}; got ({every}, {depth})") })
+    Err(ServiceError::setting("reorg", format!("{problem}; got ({every}, {depth})")))
 }
 
 /// Faults that select no path of the deployment would never apply, nor would those of connections that are there already.
 pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulated: bool) -> Result<(), ServiceError> {
-    let reject = |problem: String| Err(ServiceError::setting("faults", problem));
     let paths: Vec<String> = ENDPOINTS.iter().map(|endpoint| deployment.expand(endpoint.path)).collect();
     for fault in faults {
         if let Some(part) = &fault.path
             && (part.is_empty() || !paths.iter().any(|path| path.contains(part)))
         {
-            return reject(format!("must have a path that is a part of one of {}; got {part:?}", paths.join(", ")));
+            let problem = format!("must have a path that is a part of one of {}; got {part:?}", paths.join(", "));
+            return Err(ServiceError::setting("faults", problem));
         }
         if matches!(fault.kind, FaultKind::Unreachable(_)) && !is_simulated {
             let kind = fault.kind.name();
-            return reject(format!(
-                "of kind {kind:?} need simulated=True: a server is connected before it has a request"
-            ));
+            let problem =
+                format!("of kind {kind:?} need simulated=True: a server is connected before it has a request");
+            return Err(ServiceError::setting("faults", problem));
         }
     }
     Ok(())
@@ -174,7 +174,7 @@ pub(super) fn check_delay(setting: &'static str, delay: Option<Delay>) -> Result
     match delay {
         Some(Delay { share, heights }) if !(share > 0.0 && share <= 1.0 && heights > 0) => {
             let problem = "must be a share of the records, above 0 and up to 1, and a positive number of heights";
-            Err(ServiceError::Setting { setting, problem: format!("{problem}; got ({share}, {heights})") })
+            Err(ServiceError::setting(setting, format!("{problem}; got ({share}, {heights})")))
         }
         _ => Ok(()),
     }
@@ -184,7 +184,7 @@ pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
     match rate {
         Some(rate) if !(rate.is_finite() && rate > 0.0) => {
             let problem = format!("must be a positive number of requests per second; got {rate}");
-            Err(ServiceError::Setting { setting: "rate_limit", problem })
+            Err(ServiceError::setting("rate_limit", problem))
         }
         _ => Ok(()),
     }
@@ -192,15 +192,13 @@ pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
 
 impl Settings {
     pub(super) fn check(&self, is_simulated: bool) -> Result<(), ServiceError> {
-        let reject = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
         if self.transactions > MOST_TRANSACTIONS {
-            return reject(
-                "transactions",
-                &format!("must be <= {MOST_TRANSACTIONS}, to fit in memory; got {}", self.transactions),
-            );
+            let problem = format!("must be <= {MOST_TRANSACTIONS}, to fit in memory; got {}", self.transactions);
+            return Err(ServiceError::setting("transactions", problem));
         }
         if let Some(rate) = self.growth_rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
-            return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
+            let problem = format!("must be a positive number of records per second; got {rate}");
+            return Err(ServiceError::setting("growth_rate", problem));
         }
         check_reorg(self.reorg)?;
         check_faults(&self.faults, &self.deployment, is_simulated)?;
@@ -208,15 +206,15 @@ impl Settings {
         check_delay("late", self.late)?;
         check_delay("pending", self.pending)?;
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
-            return reject("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
+            let problem = format!("must differ from main_chain; both are {:?}", self.zone_chain);
+            return Err(ServiceError::setting("zone_chain", problem));
         }
         if let Some(db) = &self.db {
             let name = db.to_string_lossy();
             if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
-                return reject(
-                    "db",
-                    &format!("must be the path of a file; got {name:?}; leave it out for a database in memory"),
-                );
+                let problem =
+                    format!("must be the path of a file; got {name:?}; leave it out for a database in memory");
+                return Err(ServiceError::setting("db", problem));
             }
         }
         check_rate(self.rate_limit)?;
@@ -228,7 +226,7 @@ impl Settings {
             ("passphrase", &self.credentials.passphrase),
         ] {
             if text.trim().is_empty() {
-                return reject(setting, "must not be empty");
+                return Err(ServiceError::setting(setting, "must not be empty"));
             }
         }
         Ok(())

@@ -192,20 +192,19 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
 
 def faults_as_json(faults: Sequence[Fault]) -> str:
     """Return faults as the extension module reads them."""
-    if isinstance(faults, str | bytes | Mapping):
-        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]; got {faults!r}")
-    try:
-        return json.dumps(list(faults), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]: {error}") from None
+    return _as_json("faults must be a list of mappings, such as [{'kind': 'reset'}]", faults)
 
 
 def quirks_as_json(quirks: Sequence[QuirkName | Quirk]) -> str:
     """Return quirks as the extension module reads them; a name is a quirk without members."""
-    if isinstance(quirks, str | bytes | Mapping):
-        raise ConfigError(f"quirks must be a list of names or mappings, such as ['page_ignored']; got {quirks!r}")
+    return _as_json("quirks must be a list of names or mappings, such as ['page_ignored']", quirks, by_name=True)
+
+
+def _as_json(expected: str, given: Sequence[Any], *, by_name: bool = False) -> str:
+    if isinstance(given, str | bytes | Mapping):
+        raise ConfigError(f"{expected}; got {given!r}")
     try:
-        named = [{"kind": quirk} if isinstance(quirk, str) else quirk for quirk in quirks]
-        return json.dumps(named, allow_nan=False)
+        items = [{"kind": each} if by_name and isinstance(each, str) else each for each in given]
+        return json.dumps(items, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"quirks must be a list of names or mappings, such as ['page_ignored']: {error}") from None
+        raise ConfigError(f"{expected}: {error}") from None

@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use crate::cache::{self, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT_SETTLE};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
+use crate::python::base::convert;
 
 #[doc = doc!(Cache)]
 #[pyclass(frozen, eq, module = "chainframe")]
@@ -66,12 +67,6 @@ impl Cache {
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let cache = self.inner.clone();
         let found = py.detach(move || cache.list()).map_err(failed)?;
-        let datetime = py.import("datetime")?;
-        let utc = datetime.getattr("timezone")?.getattr("utc")?;
-        let time = |milliseconds: i64| {
-            let seconds = milliseconds as f64 / 1_000.0;
-            datetime.getattr("datetime")?.call_method1("fromtimestamp", (seconds, &utc))
-        };
         let entries = PyList::empty(py);
         for summary in found {
             let entry = PyDict::new(py);
@@ -80,8 +75,8 @@ impl Cache {
             entry.set_item("query", py.import("json")?.call_method1("loads", (summary.arguments,))?)?;
             entry.set_item("records", summary.records)?;
             entry.set_item("bytes", summary.bytes)?;
-            entry.set_item("read_at", time(summary.read_at)?)?;
-            entry.set_item("used_at", time(summary.used_at)?)?;
+            entry.set_item("read_at", convert::datetime(py, summary.read_at)?)?;
+            entry.set_item("used_at", convert::datetime(py, summary.used_at)?)?;
             entries.append(entry)?;
         }
         Ok(entries)

@@ -249,20 +249,22 @@ pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
     }
 }
 
+/// Why `scrub` was not called.
+const CLOSING: &str = "was not called: the interpreter is shutting down";
+
 pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
     if !callable.is_callable() {
         return Err(Error::config("scrub", "must be callable: it takes and returns a str").into());
     }
     let callable = callable.unbind();
     Ok(Scrub::new(move |text| {
-        let closing = || "was not called: the interpreter is shutting down".to_owned();
-        let permit = finalize::enter().ok_or_else(closing)?;
+        let permit = finalize::enter().ok_or(CLOSING)?;
         let scrubbed = Python::try_attach(|py| {
             drop(permit);
             let returned = callable.call1(py, (text,)).map_err(|error| format!("raised {error}"))?;
             returned.extract::<String>(py).map_err(|_| "must return a str".to_owned())
         });
-        scrubbed.unwrap_or_else(|| Err(closing()))
+        scrubbed.unwrap_or_else(|| Err(CLOSING.to_owned()))
     }))
 }
 

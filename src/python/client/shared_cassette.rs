@@ -28,10 +28,14 @@ const REPEATS: &str = "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS";
 /// runs, nor during a fork.
 static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
 
+/// The value of a variable that is set and not empty.
+fn named(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
 /// The cassette that the environment names. All clients of the process share one opening of it.
 #[pyfunction]
 pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let Some(path) = named(PATH) else { return Ok(None) };
     let path = local_path(path.into_pyobject(py)?.as_any(), PATH)?;
     let path = std::path::absolute(&path).unwrap_or(path);

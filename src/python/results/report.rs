@@ -2,10 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::time::Duration;
 
 use super::html;
-use crate::message::{Message, Syntax};
+use crate::message::Syntax;
 use crate::python::base::convert;
 use crate::python::base::hint::{from_json, sentences, to_json};
 use crate::query;
@@ -184,7 +183,7 @@ impl Report {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
-        self.members(py)?.eq(other.get().members(py)?)
+        to_json(py, &self.inner)?.eq(to_json(py, &other.get().inner)?)
     }
 
     fn __hash__(&self) -> u64 {
@@ -211,43 +210,7 @@ impl Report {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_report")?;
-        Ok((restore, (self.members(py)?,).into_pyobject(py)?))
-    }
-}
-
-impl Report {
-    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = &self.inner;
-        let members = PyDict::new(py);
-        members.set_item("complete", report.complete)?;
-        members.set_item("reasons", to_json(py, &report.reasons.to_vec())?)?;
-        members.set_item("requests", report.requests)?;
-        members.set_item("retries", report.retries)?;
-        members.set_item("pages", report.pages)?;
-        members.set_item("records", report.records)?;
-        members.set_item("duplicates_dropped", report.duplicates_dropped)?;
-        members.set_item("dropped", report.dropped)?;
-        members.set_item("moved", report.moved)?;
-        members.set_item("rereads", report.rereads)?;
-        members.set_item("missing", report.missing.to_vec())?;
-        members.set_item("members_absent", report.members.absent())?;
-        members.set_item("members_unknown", report.members.unknown.to_vec())?;
-        members.set_item("bytes", report.bytes)?;
-        members.set_item("elapsed", report.elapsed.as_secs_f64())?;
-        let remarks = report.remarks.to_vec();
-        if !remarks.is_empty() {
-            members.set_item("remarks", to_json(py, &remarks)?)?;
-        }
-        if !report.verdicts.is_empty() {
-            members.set_item("verdicts", to_json(py, &report.verdicts)?)?;
-        }
-        if !report.evidence.is_empty() {
-            members.set_item("evidence", to_json(py, &report.evidence)?)?;
-        }
-        if let Some(cache) = &report.cache {
-            members.set_item("cache", to_json(py, cache)?)?;
-        }
-        Ok(members)
+        Ok((restore, (to_json(py, &self.inner)?,).into_pyobject(py)?))
     }
 }
 
@@ -269,44 +232,5 @@ pub fn evidence_dict<'py>(py: Python<'py>, findings: &[query::Finding]) -> PyRes
 
 #[pyfunction]
 pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
-    let inner = query::Report {
-        complete: member(members, "complete")?.extract()?,
-        reasons: from_json::<Vec<Message>>(&member(members, "reasons")?)?.into(),
-        requests: member(members, "requests")?.extract()?,
-        retries: member(members, "retries")?.extract()?,
-        pages: member(members, "pages")?.extract()?,
-        records: member(members, "records")?.extract()?,
-        duplicates_dropped: member(members, "duplicates_dropped")?.extract()?,
-        dropped: member(members, "dropped")?.extract()?,
-        moved: member(members, "moved")?.extract()?,
-        rereads: member(members, "rereads")?.extract()?,
-        missing: member(members, "missing")?.extract::<Vec<String>>()?.into(),
-        members: query::MembersReport::new(names(members, "members_absent")?, names(members, "members_unknown")?),
-        bytes: member(members, "bytes")?.extract()?,
-        elapsed: Duration::try_from_secs_f64(member(members, "elapsed")?.extract()?).unwrap_or_default(),
-        progress: query::Progress::default(),
-        remarks: match members.get_item("remarks")? {
-            Some(remarks) => from_json::<Vec<Message>>(&remarks)?.into(),
-            None => query::Report::default().remarks,
-        },
-        verdicts: match members.get_item("verdicts")? {
-            Some(verdicts) => from_json(&verdicts)?,
-            None => query::Verdicts::default(),
-        },
-        evidence: match members.get_item("evidence")? {
-            Some(evidence) => from_json(&evidence)?,
-            None => Vec::new(),
-        },
-        cache: members.get_item("cache")?.map(|cache| from_json(&cache)).transpose()?,
-    };
-    Ok(Report { inner })
-}
-
-fn member<'py>(members: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    members.as_any().get_item(name)
-}
-
-/// Names of a member that older reports do not have.
-fn names(members: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<String>> {
-    members.get_item(name)?.map_or_else(|| Ok(Vec::new()), |names| names.extract())
+    Ok(Report { inner: from_json(members)? })
 }

@@ -25,6 +25,7 @@ type Answered = (usize, Box<Follow>, Result<FollowStep, Error>);
 /// Dropping it, or a future of it, cancels its requests and loses no event.
 pub struct FollowSet {
     query: Query,
+    members: Members<Query>,
     /// Plan of each list, without its query.
     options: FollowOptions,
     /// Position of the set after the last event that was returned.
@@ -88,6 +89,7 @@ impl FollowSet {
             process: process::id(),
             num_refused: 0,
             error: None,
+            members: members.clone(),
             query,
         })
     }
@@ -182,8 +184,7 @@ impl FollowSet {
     }
 
     fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
-        let Some(members) = self.query.members() else { return Err(Error::Internal("no set is followed".into())) };
-        let mut plan = FollowPlan::new(&QueryStart::from(members.queries[list].clone()), &self.options)?;
+        let mut plan = FollowPlan::new(&QueryStart::from(self.members.queries[list].clone()), &self.options)?;
         plan.share_head(&self.head);
         Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
     }
@@ -212,8 +213,8 @@ impl FollowSet {
         self.cursor.advance(event.cursor.clone(), Some(list));
         let item = match event.item {
             FollowItem::Batch(records) => {
-                let value = self.query.members().map_or_else(String::new, |members| members.values[list].clone());
-                let chunks = records.chunks().iter().map(|columns| columns.with_queried(&value)).collect();
+                let value = &self.members.values[list];
+                let chunks = records.chunks().iter().map(|columns| columns.with_queried(value)).collect();
                 FollowItem::Batch(Records::new(records.record().with_queried(), chunks))
             }
             item => item,
@@ -248,8 +249,8 @@ impl FollowSet {
     }
 
     fn add_refusal(&self, list: usize, error: &Error) {
-        let Some(members) = self.query.members() else { return };
-        let reason = format!("The list of {} {} is not followed any more: ", members.name, members.values[list]);
+        let Members { name, values, .. } = &self.members;
+        let reason = format!("The list of {name} {} is not followed any more: ", values[list]);
         self.report.add_reason(Message::new(reason).append(error.message()));
     }
 
@@ -272,8 +273,7 @@ impl FollowSet {
     }
 
     fn finish(&mut self) -> Result<Option<FollowEvent>, Error> {
-        let num_lists = self.query.members().map_or(0, |members| members.values.len());
-        if self.num_refused == num_lists
+        if self.num_refused == self.members.values.len()
             && let Some(error) = &self.error
         {
             return Err(error.clone());

@@ -213,10 +213,14 @@ pub(super) async fn fetch_block_rows(
         rows => rows?,
     };
     match blocks(&rows).into_iter().next() {
-        Some((returned, _)) if returned != height => {
-            let problem = format!("the API returned block {returned} for height {height}");
-            Err(Error::Drift { endpoint: call(chain), problem: problem.into() })
-        }
+        Some((returned, _)) if returned != height => Err(Error::Format {
+            endpoint: call(chain),
+            path: "data[0]".into(),
+            problem: format!("expected height {height}, by which the block is requested"),
+            excerpt: returned.to_string(),
+            attempts: 1,
+            retryable: false,
+        }),
         Some(_) => Ok(Some(rows)),
         None => Ok(None),
     }

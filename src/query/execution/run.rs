@@ -94,7 +94,7 @@ impl Run {
         let report = start.map_or_else(SharedReport::default, |start| {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
-        let set = query.members().map(|_| Box::new(Set::new(&query, start, &report)));
+        let set = query.members().map(|members| Box::new(Set::new(&query, members, start, &report)));
         let stage = RunStage::Unresolved(start.cloned().map(Box::new));
         Self {
             query,

@@ -2,7 +2,9 @@
 //! slices and its position. Up to `OPEN` of them for each request in flight are open at a time, and each is asked for one
 //! page after the other, so that short lists end while long ones are read.
 
+mod ended;
 mod open_list;
+mod outcome;
 mod page;
 mod restore;
 
@@ -11,7 +13,9 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use open_list::{OpenList, add_counts};
+use ended::EndedLists;
+use open_list::OpenList;
+use outcome::Outcome;
 use page::SetPage;
 
 use super::query_start::QueryStart;
@@ -19,11 +23,9 @@ use super::slice_fetcher::HELD;
 use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
-use crate::message::Message;
 use crate::process;
-use crate::query::evidence;
-use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, Report, SeenLog, SharedReport, Verdict};
+use crate::query::request::{Members, Query};
+use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, SeenLog, SharedReport};
 
 /// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
 /// of long lists have ended.
@@ -34,9 +36,6 @@ const MAX_OPEN: usize = 64;
 /// Times that a list is begun again: one that changed too much before its first records were returned, or a page of which
 /// was empty that had records.
 const MAX_REREADS: u64 = 3;
-
-/// Arguments that a reason names.
-const NAMED: usize = 5;
 
 /// The run of one list.
 pub(super) trait ListRun: Send + Sized + 'static {
@@ -52,12 +51,12 @@ type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
 
 pub(super) struct Set<L: ListRun> {
     query: Query,
+    members: Members<Query>,
     /// Positions of the lists that an earlier run had begun, by index.
     starts: BTreeMap<usize, Arc<Cursor>>,
     is_resumed: bool,
     /// Lists that are being read, by index.
     open: BTreeMap<usize, OpenList>,
-    num_lists: usize,
     /// Lists that an earlier run had begun, until this one returns a page of them.
     begun: BTreeSet<usize>,
     /// Lists that were not opened yet: those that an earlier run had begun, so that their number does not grow from run
@@ -69,66 +68,41 @@ pub(super) struct Set<L: ListRun> {
     waiting: VecDeque<(usize, Box<L>)>,
     /// Process of the tasks.
     process: u32,
-    ended: Vec<u64>,
-    num_ended: u64,
-    /// Lists that had ended before this run.
-    num_skipped: u64,
+    ended: EndedLists,
     /// Pages with records that the lists returned.
     num_pages: u64,
-    /// Index of the verdict of each list. A list that an earlier run has read has none.
-    verdicts: Vec<Option<usize>>,
-    refused: Vec<(usize, Message)>,
+    outcome: Outcome,
     /// The records that other lists may return again, where each is returned once.
     unique: Option<Unique>,
-    /// Error of the first list that was refused.
-    error: Option<Error>,
     /// The error of a list that may send no further request. It is raised once the requests of the other lists are
     /// answered, which count as sent.
     spent: Option<Error>,
-    /// Sum of the reports of ended lists.
-    total: Report,
-    /// Reasons why ended lists are incomplete.
-    reasons: Vec<Message>,
     is_finished: bool,
 }
 
 impl<L: ListRun> Set<L> {
-    pub fn new(query: &Query, start: Option<&Cursor>, report: &SharedReport) -> Self {
-        let members = query.members();
-        let num_lists = members.map_or(0, |members| members.values.len());
+    pub fn new(query: &Query, members: &Members<Query>, start: Option<&Cursor>, report: &SharedReport) -> Self {
         let mut set = Self {
             query: query.clone(),
+            members: members.clone(),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
             open: BTreeMap::new(),
-            num_lists,
             begun: BTreeSet::new(),
             unopened: VecDeque::new(),
             asked: JoinSet::new(),
             waiting: VecDeque::new(),
             process: process::id(),
-            ended: vec![0; num_lists.div_ceil(64)],
-            num_ended: 0,
-            num_skipped: 0,
+            ended: EndedLists::of(members.values.len()),
             num_pages: 0,
-            verdicts: Vec::new(),
-            refused: Vec::new(),
+            outcome: Outcome::default(),
             unique: None,
-            error: None,
             spent: None,
-            total: Report::default(),
-            reasons: start.map(|start| start.reasons.clone()).unwrap_or_default(),
             is_finished: false,
         };
-        if let Some(members) = members {
-            set.restore(members, start);
-            set.add_verdicts(members, report);
-        }
+        set.restore(start);
+        set.outcome.add_verdicts(members, &set.ended, report);
         set
-    }
-
-    fn has_ended(&self, index: usize) -> bool {
-        has_ended(&self.ended, index)
     }
 
     /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
@@ -175,11 +149,10 @@ impl<L: ListRun> Set<L> {
     /// Asks all open lists for a page, and opens others while there is room.
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
-        let Some(members) = self.query.members() else { return };
         while self.asked.len() + self.waiting.len() < (concurrency * OPEN).min(MAX_OPEN).max(concurrency)
             && let Some(index) = self.unopened.pop_front()
         {
-            let run = L::begin(&QueryStart::of_member(&members.queries[index], self.starts.get(&index).cloned()));
+            let run = L::begin(&QueryStart::of_member(&self.members.queries[index], self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, Box::new(run)));
         }
@@ -213,10 +186,10 @@ impl<L: ListRun> Set<L> {
 
     /// Continues an open list with another run.
     fn reopen(&mut self, index: usize) {
-        let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return };
+        let Some(list) = self.open.get_mut(&index) else { return };
         let earlier = self.starts.get(&index).cloned();
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let run = L::begin(&QueryStart::of_member(&members.queries[index], start));
+        let run = L::begin(&QueryStart::of_member(&self.members.queries[index], start));
         list.begin_again(run.report());
         self.waiting.push_back((index, Box::new(run)));
     }
@@ -226,12 +199,11 @@ impl<L: ListRun> Set<L> {
         self.num_pages += u64::from(page.columns.rows() > 0);
         let ended = &self.ended;
         let unique = self.unique.as_mut();
-        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| has_ended(ended, list)));
+        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| ended.contains(list)));
         let columns = kept.as_ref().map_or_else(|| page.columns.clone(), |kept| page.columns.take(kept));
         if let Some(list) = self.open.get_mut(&index) {
             list.repeated += (page.columns.rows() - columns.rows()) as u64;
         }
-        let value = self.query.members().map_or_else(String::new, |members| members.values[index].clone());
         let others = self.open.iter().filter(|(other, _)| **other != index);
         let open = others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect();
         self.pass(index, page.checkpoint.clone(), report);
@@ -247,11 +219,11 @@ impl<L: ListRun> Set<L> {
             open,
             begun: begun.collect(),
             ended: self.ended.clone(),
-            refused: self.refused.clone(),
+            refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
-            reasons: self.reasons.clone(),
+            reasons: self.outcome.reasons.clone(),
         };
-        let columns = columns.with_queried(&value);
+        let columns = columns.with_queried(&self.members.values[index]);
         let checkpoint = Checkpoint::after(returned, columns.rows());
         partial.push(&columns, 0, Some(&checkpoint));
         Some(Page { columns, checkpoint, ..page })
@@ -296,94 +268,36 @@ impl<L: ListRun> Set<L> {
     /// Ends a list, with the error that ended it.
     fn end(&mut self, index: usize, run: &L, error: Option<Error>, report: &SharedReport) {
         let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
-        let ended = list.counts();
-        self.ended[index / 64] |= 1 << (index % 64);
-        self.num_ended += 1;
+        self.ended.insert(index);
         self.begun.remove(&index);
-        add_counts(&mut self.total, &ended);
-        let reasons = ended.reasons.to_vec();
-        report.add_member_report(&ended.members);
-        if let Some(error) = &error {
-            self.refused.push((index, error.message()));
-            self.error.get_or_insert_with(|| error.clone());
-        }
-        for reason in &reasons {
-            report.add_reason(reason.clone());
-            if !self.reasons.contains(reason) {
-                self.reasons.push(reason.clone());
-            }
-        }
-        let verdict = Verdict {
-            complete: error.is_none() && reasons.is_empty(),
-            records: ended.records,
-            requests: ended.requests,
-            reasons,
-            error: error.map(|error| error.message()),
-            ..Verdict::default()
-        };
-        let value = self.query.members().map_or("", |members| &members.values[index]);
-        report.update(|report| evidence::add(&mut report.evidence, value, ended.evidence));
-        self.update_verdict(index, report, |before| *before = Verdict { argument: before.argument.clone(), ..verdict });
+        self.outcome.add(index, &self.members.values[index], list.counts(), error, report);
         self.account(report);
-    }
-
-    fn update_verdict(&self, index: usize, report: &SharedReport, change: impl FnOnce(&mut Verdict)) {
-        let Some(at) = self.verdicts[index] else { return };
-        report.update(|report| change(&mut report.verdicts.lock()[at]));
     }
 
     /// Brings the report up to date with those of the lists.
     fn account(&self, report: &SharedReport) {
-        let mut sum = self.total.clone();
-        for (index, list) in &self.open {
-            let counts = list.counts();
-            self.update_verdict(*index, report, |verdict| verdict.records = counts.records);
-            add_counts(&mut sum, &counts);
-        }
-        report.update(|report| {
-            report.requests = sum.requests;
-            report.retries = sum.retries;
-            report.pages = sum.pages;
-            report.records = sum.records;
-            report.bytes = sum.bytes;
-            report.duplicates_dropped = sum.duplicates_dropped;
-            report.dropped = sum.dropped;
-            report.moved = sum.moved;
-            report.rereads = sum.rereads;
-            report.progress = Progress {
-                unit: "arguments",
-                start: self.num_skipped,
-                done: self.num_ended,
-                total: Some(self.num_lists as u64),
-            };
-        });
+        let open = self.open.iter().map(|(index, list)| (*index, list.counts()));
+        let progress = Progress {
+            unit: "arguments",
+            start: self.ended.skipped,
+            done: self.ended.count,
+            total: Some(self.members.values.len() as u64),
+        };
+        self.outcome.account(open, progress, report);
     }
 
     fn finish(&mut self, report: &SharedReport) -> Result<Option<Page>, Error> {
-        if self.num_ended < self.num_lists as u64 {
+        let num_lists = self.members.values.len();
+        if self.ended.count < num_lists as u64 {
             return Err(Error::Internal("a list of a set ended without its last page".into()));
         }
         // An error of every argument is not one of its value.
-        let are_all_refused = !self.is_resumed && self.refused.len() == self.num_lists;
-        if are_all_refused && let Some(error) = &self.error {
+        let are_all_refused = !self.is_resumed && self.outcome.refused.len() == num_lists;
+        if are_all_refused && let Some(error) = &self.outcome.error {
             return Err(error.clone());
         }
         if !std::mem::replace(&mut self.is_finished, true) {
-            if !self.refused.is_empty()
-                && let Some(members) = self.query.members()
-            {
-                let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
-                let names: Vec<_> = names.collect();
-                let rest = self.refused.len() - names.len();
-                let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-                report.add_reason(format!(
-                    "Records of {} of the values of {} are missing, since their lists could not be read: {}{rest}; \
-                     report.by_argument has the errors",
-                    self.refused.len(),
-                    members.name,
-                    names.join(", ")
-                ));
-            }
+            self.outcome.refusals(&self.members).into_iter().for_each(|reason| report.add_reason(reason));
             report.finish();
         }
         Ok(None)
@@ -396,11 +310,6 @@ impl<L: ListRun> Drop for Set<L> {
             std::mem::forget(std::mem::take(&mut self.asked));
         }
     }
-}
-
-/// True if the bit of a list is set.
-fn has_ended(ended: &[u64], index: usize) -> bool {
-    ended[index / 64] & 1 << (index % 64) != 0
 }
 
 /// True of an error that another argument need not have, and that this one will have again.

@@ -136,12 +136,6 @@ impl SliceFetcher {
         let slice = self.slice;
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
-        let extent_of = |fetched: &Result<Page, Error>| {
-            fetched.as_ref().map_or_else(
-                |_| Extent::default(),
-                |page| Extent { pages: page.total_pages, rows: page.columns.rows() as u64 },
-            )
-        };
         self.in_flight.push_back((request, FetchTask::spawn(fetch, extent_of, responses.clone())));
         true
     }
@@ -310,6 +304,11 @@ pub(super) async fn fetch(
     }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+fn extent_of(fetched: &Result<Page, Error>) -> Extent {
+    let Ok(page) = fetched else { return Extent::default() };
+    Extent { pages: page.total_pages, rows: page.columns.rows() as u64 }
 }
 
 /// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.

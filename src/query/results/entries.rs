@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 /// The first `len` entries of a list that others may be appended to. Clones share the entries; only the owner of a
 /// report appends, so that what a clone contains never changes.
-#[derive(Clone)]
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(from = "Vec<T>", into = "Vec<T>", bound(serialize = "T: Clone + Serialize"))]
 pub struct Entries<T> {
     shared: Arc<Mutex<Vec<T>>>,
     len: usize,
@@ -45,6 +48,12 @@ impl<T: Clone> Entries<T> {
 
     pub fn to_vec(&self) -> Vec<T> {
         self.lock()[..self.len].to_vec()
+    }
+}
+
+impl<T: Clone> From<Entries<T>> for Vec<T> {
+    fn from(entries: Entries<T>) -> Self {
+        entries.to_vec()
     }
 }
 

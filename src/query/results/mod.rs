@@ -27,7 +27,7 @@ pub use partial::Partial;
 pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
-pub use report::{CacheUse, Completeness, MembersReport, Progress, Report, SharedReport};
+pub use report::{CacheUse, Completeness, Progress, Report, SharedReport};
 pub(super) use sealed::Sealed;
 pub(super) use seen::{ANY_LIST, Seen, SeenLog};
 pub(super) use set_cursor::SetCursor;

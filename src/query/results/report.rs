@@ -27,13 +27,14 @@ const MAX_UNKNOWN: usize = 64;
 /// Empty responses that a run may have without a response with records at the same time: a list may be empty.
 const UNCONFIRMED: u64 = 1;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// True if the result is known to hold every record.
     pub complete: bool,
     /// Reasons why the result is incomplete, one sentence each.
     pub reasons: Entries<Message>,
     /// Remarks on a complete result that may not be what was meant, one sentence each.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
     pub remarks: Entries<Message>,
     pub requests: u64,
     pub retries: u64,
@@ -49,16 +50,22 @@ pub struct Report {
     /// Requested hashes that were not returned.
     pub missing: Entries<String>,
     /// Members of the records.
+    #[serde(flatten)]
     pub members: MembersReport,
     /// Bytes of the response bodies, uncompressed.
     pub bytes: u64,
+    #[serde(with = "seconds")]
     pub elapsed: Duration,
+    #[serde(skip)]
     pub progress: Progress,
     /// Verdicts on the arguments of a set.
+    #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
     pub verdicts: Verdicts,
     /// Findings on the laws that the records obey, once they were all returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Finding>,
     /// Contribution of the cache, if the client has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheUse>,
 }
 
@@ -73,8 +80,45 @@ pub struct CacheUse {
     pub reason: Option<Message>,
 }
 
+/// A duration as a number of seconds.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        Ok(Duration::try_from_secs_f64(f64::deserialize(deserializer)?).unwrap_or_default())
+    }
+}
+
+/// Names of members as a report is stored. Older reports have none.
+#[derive(Serialize, Deserialize)]
+struct MemberNames {
+    #[serde(default)]
+    members_absent: Vec<String>,
+    #[serde(default)]
+    members_unknown: Vec<String>,
+}
+
+impl From<MembersReport> for MemberNames {
+    fn from(members: MembersReport) -> Self {
+        Self { members_absent: members.absent(), members_unknown: members.unknown.to_vec() }
+    }
+}
+
+impl From<MemberNames> for MembersReport {
+    fn from(names: MemberNames) -> Self {
+        Self { declared: Some(names.members_absent.into()), in_some: 0, unknown: names.members_unknown.into() }
+    }
+}
+
 /// Members of the records of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "MemberNames", into = "MemberNames")]
 pub struct MembersReport {
     /// First spelling of each declared member, once there are records.
     declared: Option<Arc<[String]>>,
@@ -84,11 +128,6 @@ pub struct MembersReport {
 }
 
 impl MembersReport {
-    /// A report that is restored.
-    pub fn new(absent: Vec<String>, unknown: Vec<String>) -> Self {
-        Self { declared: Some(absent.into()), in_some: 0, unknown: unknown.into() }
-    }
-
     /// Declared members that no record has.
     pub fn absent(&self) -> Vec<String> {
         let declared = self.declared.iter().flat_map(|names| names.iter().enumerate());

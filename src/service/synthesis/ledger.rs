@@ -232,8 +232,8 @@ impl Holdings {
 
     /// A part whose holder fits, if one is found in a few tries.
     fn part(&self, chance: &mut Random, fits: impl Fn(Account) -> bool) -> Option<usize> {
-        let part = |_| chance.index(self.parts.len());
-        (0..TRIES).map(part).find(|part| self.parts.get(*part).is_some_and(|part| fits(part.holder)))
+        let mut parts = (0..TRIES).map(|_| chance.index(self.parts.len()));
+        parts.find(|part| self.parts.get(*part).is_some_and(|part| fits(part.holder)))
     }
 
     fn hand_over(&mut self, index: usize, to: Option<Account>, units: u128) -> Movement {

@@ -97,3 +97,11 @@ def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
         with pytest.raises(cf.InvalidParameterError, match=f"^time .*{problem}"):
             client.height_at(time)
     assert server.requests == []
+
+
+def test_block_of_another_height_is_no_drift() -> None:
+    with LocalService(transactions=2_000, quirks=[{"kind": "filter_ignored", "filter": "height"}]) as service:
+        oldest = list(service.client().transactions(max_items=1_000))[-1].transaction_time
+        with pytest.raises(cf.ResponseFormatError, match="expected height") as raised:
+            service.client().height_at(oldest or 0)
+        assert not raised.value.retryable

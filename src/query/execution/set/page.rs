@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ended::EndedLists;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::{ANY_LIST, Checkpoint, Cursor, Resume, SeenLog, SetCursor};
@@ -19,8 +20,7 @@ pub(super) struct SetPage {
     pub open: Vec<(usize, Checkpoint)>,
     /// Positions of the lists of which this run has returned nothing: an earlier run had begun them.
     pub begun: Vec<(usize, Arc<Cursor>)>,
-    /// Bit i: list i has ended.
-    pub ended: Vec<u64>,
+    pub ended: EndedLists,
     /// Lists that ended with an error, and the error.
     pub refused: Vec<(usize, Message)>,
     /// Records that another list may return again.
@@ -41,7 +41,7 @@ impl SetPage {
     }
 
     fn has_ended(&self, list: usize) -> bool {
-        list != self.list && super::has_ended(&self.ended, list)
+        list != self.list && self.ended.contains(list)
     }
 }
 

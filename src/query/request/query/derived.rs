@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Query;
 use crate::client::Error;
 use crate::columns::Projection;
-use crate::interface::{Param, ParamKind, ParamRole};
+use crate::interface::{ParamKind, ParamRole};
 use crate::query::request::args::{Arg, Options};
 use crate::query::request::filters::Filters;
 use crate::query::request::ranges::ValueRange;
@@ -44,8 +44,9 @@ impl Query {
 
     /// True if an argument says which heights or times are wanted.
     fn is_of_range(&self, name: &str) -> bool {
-        let is_time = |param: &Param| matches!(param.role, ParamRole::TimeOfHeight(..));
-        matches!(name, "start_height" | "end_height") || self.endpoint.param(name).is_some_and(is_time)
+        let param = self.endpoint.param(name);
+        matches!(name, "start_height" | "end_height")
+            || param.is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
     }
 
     /// Query for what its range of heights or times has from `height` on.

@@ -1,0 +1,118 @@
+//! `Outcome`: what became of the lists of a set. The report of the set has their sum, and a verdict on each.
+
+use std::collections::BTreeMap;
+
+use super::ended::EndedLists;
+use super::open_list::add_counts;
+use crate::client::Error;
+use crate::message::Message;
+use crate::query::evidence;
+use crate::query::request::{Members, Query};
+use crate::query::results::{Progress, Report, SharedReport, Verdict};
+
+/// Arguments that a reason names.
+const NAMED: usize = 5;
+
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// Index of the verdict of each list. A list that an earlier run has read has none.
+    verdicts: Vec<Option<usize>>,
+    /// Lists that ended with an error.
+    pub refused: Vec<(usize, Message)>,
+    /// Error of the first of them in this run.
+    pub error: Option<Error>,
+    /// Reasons why ended lists are incomplete.
+    pub reasons: Vec<Message>,
+    /// Sum of the reports of ended lists.
+    total: Report,
+}
+
+impl Outcome {
+    /// Adds a verdict on each list that is left, and on those that were refused.
+    pub fn add_verdicts(&mut self, members: &Members<Query>, ended: &EndedLists, report: &SharedReport) {
+        let errors: BTreeMap<usize, &Message> = self.refused.iter().map(|(index, error)| (*index, error)).collect();
+        let mut verdicts = Vec::new();
+        for (index, value) in members.values.iter().enumerate() {
+            let error = errors.get(&index).map(|error| (*error).clone());
+            let is_reported = error.is_some() || !ended.contains(index);
+            self.verdicts.push(is_reported.then_some(verdicts.len()));
+            if is_reported {
+                verdicts.push(Verdict { argument: value.clone(), error, ..Verdict::default() });
+            }
+        }
+        report.update(|report| *report.verdicts.lock() = verdicts);
+    }
+
+    /// Adds a list that has ended, and the error that ended it.
+    pub fn add(&mut self, index: usize, argument: &str, list: Report, error: Option<Error>, report: &SharedReport) {
+        add_counts(&mut self.total, &list);
+        let reasons = list.reasons.to_vec();
+        report.add_member_report(&list.members);
+        if let Some(error) = &error {
+            self.refused.push((index, error.message()));
+            self.error.get_or_insert_with(|| error.clone());
+        }
+        for reason in &reasons {
+            report.add_reason(reason.clone());
+            if !self.reasons.contains(reason) {
+                self.reasons.push(reason.clone());
+            }
+        }
+        report.update(|report| evidence::add(&mut report.evidence, argument, list.evidence));
+        self.update_verdict(index, report, |verdict| {
+            *verdict = Verdict {
+                argument: std::mem::take(&mut verdict.argument),
+                complete: error.is_none() && reasons.is_empty(),
+                records: list.records,
+                requests: list.requests,
+                reasons,
+                error: error.map(|error| error.message()),
+            };
+        });
+    }
+
+    fn update_verdict(&self, index: usize, report: &SharedReport, change: impl FnOnce(&mut Verdict)) {
+        let Some(at) = self.verdicts[index] else { return };
+        report.update(|report| change(&mut report.verdicts.lock()[at]));
+    }
+
+    /// Brings the report up to date, with the reports of the lists that are being read.
+    pub fn account(&self, open: impl Iterator<Item = (usize, Report)>, progress: Progress, report: &SharedReport) {
+        let mut sum = self.total.clone();
+        for (index, list) in open {
+            self.update_verdict(index, report, |verdict| verdict.records = list.records);
+            add_counts(&mut sum, &list);
+        }
+        report.update(|report| {
+            report.requests = sum.requests;
+            report.retries = sum.retries;
+            report.pages = sum.pages;
+            report.records = sum.records;
+            report.bytes = sum.bytes;
+            report.duplicates_dropped = sum.duplicates_dropped;
+            report.dropped = sum.dropped;
+            report.moved = sum.moved;
+            report.rereads = sum.rereads;
+            report.progress = progress;
+        });
+    }
+
+    /// Reason of a set of which some lists were refused.
+    pub fn refusals(&self, members: &Members<Query>) -> Option<String> {
+        let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
+        let names: Vec<_> = names.collect();
+        let more = match self.refused.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!names.is_empty()).then(|| {
+            format!(
+                "Records of {} of the values of {} are missing, since their lists could not be read: {}{more}; \
+                 report.by_argument has the errors",
+                self.refused.len(),
+                members.name,
+                names.join(", ")
+            )
+        })
+    }
+}
