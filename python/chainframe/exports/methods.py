@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, form_of, suffix_of
-from chainframe.errors import InvalidParameterError
+from chainframe.errors import IncompleteResultError, InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
 from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from os import PathLike
 
     from chainframe import Client, Query, Records
@@ -42,7 +44,8 @@ def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **o
     to = _parquet_location(path, options)
     if isinstance(to, FileRequest):
         return write_file(query, client, to)
-    return write_parquet(query, client, to, **options)
+    with _noted_as_final():
+        return write_parquet(query, client, to, **options)
 
 
 async def to_parquet_async(
@@ -54,7 +57,21 @@ async def to_parquet_async(
     to = _parquet_location(path, options)
     if isinstance(to, FileRequest):
         return await write_file_async(query, client, to)
-    return await write_parquet_async(query, client, to, **options)
+    with _noted_as_final():
+        return await write_parquet_async(query, client, to, **options)
+
+
+@contextmanager
+def _noted_as_final() -> Generator[None]:
+    """Notes with an incomplete result that its directory is a finished export, which is not read again."""
+    try:
+        yield
+    except IncompleteResultError as error:
+        error.add_note(
+            'the export is finished, and the same call raises this again; if the reasons may pass, mode="overwrite" '
+            "reads the list again"
+        )
+        raise
 
 
 def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401

@@ -13,6 +13,7 @@ from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
     ExportError,
+    FollowGapError,
     InvalidParameterError,
     NumericOverflowError,
     ReorganizationError,
@@ -188,6 +189,9 @@ def _advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa
     if isinstance(error, ReorganizationError):
         message = f"{error}; with sync, pass reset=True to fetch the table again"
         return ReorganizationError(message, height=error.height)
+    if isinstance(error, FollowGapError):
+        message = f"{error}; in place of sync, to_parquet_series(settle=...) keeps such a list"
+        return FollowGapError(message, first_height=error.first_height, last_height=error.last_height)
     if isinstance(error, NumericOverflowError) and has_rows:
         message = f"{error}; with sync, reset=True too, since the table has rows"
         return NumericOverflowError(message, column=error.column, row=error.row, text=error.text)

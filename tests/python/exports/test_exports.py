@@ -289,6 +289,7 @@ def test_incomplete_result_is_written_with_a_warning(server: StrictServer, tmp_p
     with pytest.raises(cf.IncompleteResultError) as raised:
         server.client(strict=True).blocks().to_parquet(tmp_path)
     assert raised.value.report == exports[0].report
+    assert any('mode="overwrite" reads the list again' in note for note in raised.value.__notes__)
     strict = tmp_path / "strict"
     with pytest.raises(cf.IncompleteResultError) as raised:
         server.client(strict=True).blocks().to_parquet(strict)

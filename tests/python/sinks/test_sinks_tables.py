@@ -136,6 +136,15 @@ def test_reorganization_deeper_than_remembered_is_passed_with_reset() -> None:
         assert rows == [(block.height, block.hash) for block in query.collect()][-len(rows) :]
 
 
+def test_list_that_cannot_be_read_in_order_of_heights_names_what_keeps_it() -> None:
+    with LocalService(transactions=120, max_result_window=10) as service, service.client(rate_limit=None) as client:
+        token = client.tokens().first()
+        assert token is not None
+        with pytest.raises(cf.FollowGapError, match=r"in place of sync, to_parquet_series\(settle=\.\.\.\)") as raised:
+            client.token_transfers(token.token_contract_address or "").sync(duckdb.connect(), table="t")
+        assert raised.value.first_height == 0
+
+
 def test_empty_list_after_rows_is_an_error_until_it_has_records_again() -> None:
     with LocalService(transactions=300, seed=3) as service, service.client(rate_limit=None) as client:
         query = client.blocks()
