@@ -3,11 +3,11 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Keys of a set: as many as a table of 2^18 slots takes before it grows.
-const PER_SET: usize = 7 << 15;
+/// Keys of a set: as many as a table of 2^17 slots takes before it grows.
+const PER_SET: usize = 7 << 14;
 /// Full sets that are kept, together a million keys at least: many times as many as a list with a result window has. Two
 /// equal records that lie further apart are not noticed.
-const FULL_SETS: usize = 5;
+const FULL_SETS: usize = 9;
 
 /// Record keys are hashes already.
 #[derive(Default)]
@@ -64,7 +64,7 @@ mod tests {
     fn known_keys_after_many_insertions_have_the_latest_million() {
         let mut known = KnownKeys::default();
         // A set has just become full: no more keys are forgotten at any other moment.
-        let count = 9 * PER_SET as u64 + 1;
+        let count = (3 * FULL_SETS * PER_SET) as u64 + 1;
         assert!((0..count).all(|key| known.insert(key)), "each is new");
         assert!((count - 1_000_000..count).all(|key| known.contains(key)));
         assert!(!known.insert(count - 1_000_000), "a key of a full set is known");
