@@ -1,6 +1,11 @@
 //! `Heights`: the heights of the returned records. Where they fall on each page, they fall from page to page, too.
 
+use std::collections::VecDeque;
+
 use crate::interface::Order;
+
+/// Latest blocks that are compared with those of later responses.
+const RECENT: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -16,6 +21,8 @@ pub struct Heights {
     direction: Option<Direction>,
     /// Key of the block that was returned last.
     latest_block: Option<u64>,
+    /// Latest blocks, by height and key.
+    recent: VecDeque<(i64, u64)>,
     /// Heights of blocks that no record has.
     missing: u64,
     /// Height of the latest returned record, if its page had one height and so no order.
@@ -43,10 +50,31 @@ impl Heights {
     }
 
     /// Takes the heights of a response, of whose rows some were returned before, or none is.
-    pub fn on_response(&mut self, order: Order, heights: Option<&[i64]>) -> Result<(), String> {
+    pub fn on_response(
+        &mut self,
+        order: Order,
+        heights: Option<&[i64]>,
+        keys: impl Fn() -> Vec<u64>,
+    ) -> Result<(), String> {
+        if order == Order::Consecutive {
+            return self.check_chain(heights.unwrap_or_default(), &keys());
+        }
         let heights = heights.filter(|_| order == Order::NewestFirst).unwrap_or_default();
         self.has_fallen |= heights.first() > heights.last() && is_sorted(heights, Direction::Falling);
         self.check_direction()
+    }
+
+    /// Fails if the block below a returned one is not the one that was returned: a chain has one block below each.
+    fn check_chain(&self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
+        let returned = |height: i64| self.recent.iter().rev().find(|block| block.0 == height).map(|block| block.1);
+        for (heights, keys) in heights.windows(2).zip(keys.windows(2)) {
+            let is_below = heights[0] - heights[1] == 1;
+            let is_other = || returned(heights[1]).is_some_and(|key| key != keys[1]);
+            if is_below && returned(heights[0]) == Some(keys[0]) && is_other() {
+                return Err(format!("block {} is another one than before, below the same block", heights[1]));
+            }
+        }
+        Ok(())
     }
 
     fn check_direction(&self) -> Result<(), String> {
@@ -108,6 +136,8 @@ impl Heights {
         self.missing += pairs.map(|(one, next)| one.abs_diff(*next).saturating_sub(1)).sum::<u64>();
         self.latest = heights.last().copied();
         self.latest_block = keys.last().copied();
+        self.recent.extend(heights.iter().copied().zip(keys.iter().copied()));
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
         Ok(())
     }
 

@@ -182,7 +182,7 @@ impl ListAudit {
         }
         if self.subject.kind == ListKind::Growing && returned.rows.len() < response.rows.len() {
             let heights = heights_of(response, 0..response.rows.len());
-            self.heights.on_response(self.subject.order, heights.as_deref())?;
+            self.heights.on_response(self.subject.order, heights.as_deref(), || response.rows.keys())?;
         }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
@@ -294,6 +294,9 @@ impl ListAudit {
         let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
         if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
             return Err("the list has more records than were returned".into());
+        }
+        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
+            return Err("the first page has fewer records than it says, and others seem to be newer".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());

@@ -14,6 +14,12 @@ pub struct ShortPages {
     /// Distance by which the last record has moved beyond what the reader knows.
     moved: u64,
     stage: Stage,
+    /// Limit of the first page, and its rows if they are too few.
+    first: Option<(u64, Option<u64>)>,
+    /// True if another page has more rows than the first one.
+    is_uneven: bool,
+    /// Greatest length that pages of one record have shown.
+    longest: u64,
 }
 
 /// The record that is requested.
@@ -36,7 +42,21 @@ impl ShortPages {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
         let size = response.limit.unwrap_or(request.limit).min(request.limit);
-        self.has_short |= rows > 0 && response.has_next(request) && rows < size;
+        let is_short = rows > 0 && response.has_next(request) && rows < size;
+        self.has_short |= is_short;
+        if request.limit == 1 {
+            self.longest = self.longest.max(response.total_pages.unwrap_or(0));
+            return;
+        }
+        let (limit, first) =
+            *self.first.get_or_insert((request.limit, Some(rows).filter(|_| is_short && request.page == 1)));
+        self.is_uneven |= limit == request.limit && first.is_some_and(|first| rows > first);
+    }
+
+    /// True if records that were taken for newer ones than those of the first page may belong to it: `returned` records were
+    /// all others.
+    pub fn may_lack_newest(&self, returned: u64) -> bool {
+        self.is_uneven && self.longest > returned
     }
 
     pub fn are_open(&self) -> bool {

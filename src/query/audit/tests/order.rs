@@ -75,3 +75,22 @@ fn block_with_two_heights_is_a_reason_unless_all_records_have_its_hash() {
         assert_eq!(doubts(&audit).contains("two heights, 9 and 7"), is_doubtful, "{rows:?}");
     }
 }
+
+#[test]
+fn chain_has_one_block_below_each() {
+    let page = |rows: &[(i64, u64)]| Page(rows.iter().map(|(height, key)| (*key, *height, *key)).collect());
+    for (shown, is_contradiction) in [
+        (&[(8, 80), (7, 71)][..], true),
+        (&[(8, 80), (7, 70)], false),
+        // The chain was reorganized.
+        (&[(8, 81), (7, 71)], false),
+        // Blocks from the first to the last one.
+        (&[(7, 70), (8, 81)], false),
+    ] {
+        let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+        take(&mut audit, 1, &page(&[(9, 90), (8, 80), (7, 70)]), 2).unwrap();
+        let again = PageRequest { page: 1, ..PageRequest::first(2) };
+        let outcome = take_as(&mut audit, again, &page(shown), 3, None, 0..0);
+        assert_eq!(outcome.is_err(), is_contradiction, "{shown:?} {outcome:?}");
+    }
+}

@@ -81,3 +81,23 @@ fn blocks_show_by_their_heights_that_none_was_left_out() {
     take(&mut blocks, 2, &heights(&[7]), 4).unwrap();
     assert!(!blocks.is_open(&BEGINNING));
 }
+
+#[test]
+fn first_page_without_its_newest_records_is_no_earlier_state_of_the_list() {
+    for (again, rest, length, is_contradiction) in [
+        (&[1, 2, 3][..], &[4, 5, 6][..], 6, true),
+        (&[2, 3], &[4, 5, 6], 6, true),
+        (&[1, 2, 3], &[4, 5, 6], 5, false),
+        // All pages are smaller than they say.
+        (&[1, 2], &[3, 4], 5, false),
+    ] {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        let page = |page, limit| PageRequest { page, ..PageRequest::first(limit) };
+        take_as(&mut audit, page(1, 3), &keys(&[2, 3]), 2, None, 0..0).unwrap();
+        take_as(&mut audit, page(1, 1), &keys(&[1]), length, None, 0..0).unwrap();
+        let skipped = usize::from(again[0] == 1);
+        take_as(&mut audit, page(1, 3), &keys(again), 2, None, skipped..again.len()).unwrap();
+        take_as(&mut audit, page(2, 3), &keys(rest), 2, None, 0..rest.len()).unwrap();
+        assert_eq!(audit.on_end(&WHOLE).is_err(), is_contradiction, "{again:?} {rest:?} {length}");
+    }
+}
