@@ -58,8 +58,7 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
 pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     let mut reasons = fetcher.audit.doubts();
     let records = fetcher.list.returned();
-    if let Some(total) = fetcher.list.snapshot().total
-        && total != records
+    if let Some(total) = fetcher.list.contradicted_total()
         && !(total > records && is_at_cap(query, fetcher))
     {
         let name = label(query, fetcher);

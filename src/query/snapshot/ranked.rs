@@ -151,7 +151,7 @@ impl RankedReader {
         let read = (request.page - 1) * self.list.snapshot.page_rows() + response.rows.len() as u64;
         let has_wanted = self.list.spec.wanted.is_some_and(|wanted| self.list.returned >= wanted);
         if has_wanted {
-            self.list.end_with(End::List);
+            self.list.end_with(End::Wanted);
         } else if read >= self.list.spec.window() {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {

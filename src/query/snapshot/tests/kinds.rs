@@ -26,6 +26,31 @@ fn list_of_one_block_is_read_page_by_page() {
     }
 }
 
+/// Reads the wanted beginning of a ranked list, which reports these numbers of pages and records.
+fn read_ranked(wanted: u64, pages: u64, total: u64) -> ListReader {
+    let mut reader = ListReader::new(ListSpec { wanted: Some(wanted), ..spec(ListKind::Ranked) });
+    while let Some(request) = reader.next_request(0) {
+        let end = request.page * request.limit;
+        let rows = Keys((end - request.limit..end).collect());
+        let total_pages = Some(3 * pages / request.limit);
+        let response =
+            Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: Some(total) };
+        reader.on_response(&request, &response).unwrap();
+    }
+    reader
+}
+
+#[test]
+fn beginning_of_a_ranked_list_does_not_contradict_a_count_of_more_records() {
+    for (wanted, pages, total, returned, contradicted) in
+        [(3, 224, 672, 3, None), (6, 224, 672, 6, None), (6, 2, 4, 6, Some(4))]
+    {
+        let reader = read_ranked(wanted, pages, total);
+        assert_eq!((reader.end(), reader.returned()), (Some(End::Wanted), returned), "{wanted} of {total}");
+        assert_eq!(reader.contradicted_total(), contradicted, "{wanted} of {total}");
+    }
+}
+
 #[test]
 fn pages_of_a_block_that_its_first_page_counts_are_requested_before_it_is_taken() {
     let mut reader = ListReader::new(spec(ListKind::Fixed));
