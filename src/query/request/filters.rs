@@ -32,6 +32,7 @@ impl Filters {
     pub fn new(endpoint: &Endpoint, values: Vec<(&'static Param, ParamValue)>) -> Result<Self, Error> {
         let mut filters = Self { sent: Vec::new(), slices: Slices::One, unresolved: unresolved(endpoint, &values)? };
         check_ranges(&values)?;
+        check_height(&values)?;
         let mut times: Option<TimeRange> = None;
         let mut span = None;
         for (param, value) in values {
@@ -160,6 +161,29 @@ fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
             let problem = Message::new(format!("({low}) must be <= ")).parameter(partner).text(format!(" ({high})"));
             return Err(Error::parameter(param.name, problem));
         }
+    }
+    Ok(())
+}
+
+/// A height outside a range that is sent with it would come back empty.
+fn check_height(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
+    let Some(height) = number("height", values) else { return Ok(()) };
+    for (param, value) in values {
+        // A range that is read height by height cannot be combined with a height at all.
+        let (ParamKind::Height, ParamRole::RangeStart(..) | ParamRole::Plain(_), ParamValue::Number(bound)) =
+            (param.kind, param.role, value)
+        else {
+            continue;
+        };
+        let problem = match param.range_end() {
+            Some(RangeEnd::Lower) if height < *bound => format!("({height}) must be >= "),
+            Some(RangeEnd::Upper) if height > *bound => format!("({height}) must be <= "),
+            _ => continue,
+        };
+        return Err(Error::parameter(
+            "height",
+            Message::new(problem).parameter(param.name).text(format!(" ({bound})")),
+        ));
     }
     Ok(())
 }

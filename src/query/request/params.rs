@@ -126,6 +126,25 @@ mod tests {
                 vec![("start_height", Arg::Integer("2".into())), ("end_height", Arg::Integer("1".into()))],
                 "start_height (2) must be <= end_height (1)",
             ),
+            (
+                "cross_chain_transactions",
+                vec![("height", Arg::Integer("1".into())), ("start_height", Arg::Integer("2".into()))],
+                "height (1) must be >= start_height (2)",
+            ),
+            (
+                "cross_chain_transactions",
+                vec![("height", Arg::Integer("2".into())), ("end_height", Arg::Integer("1".into()))],
+                "height (2) must be <= end_height (1)",
+            ),
+            (
+                "transactions",
+                vec![
+                    ("height", Arg::Integer("1".into())),
+                    ("start_height", Arg::Integer("2".into())),
+                    ("end_height", Arg::Integer("3".into())),
+                ],
+                "height cannot be combined with start_height and end_height",
+            ),
         ] {
             let message = rejected(call, &args);
             assert!(message.starts_with(expected), "{message}");
