@@ -42,24 +42,35 @@ def column_of(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any] |
 
     The column has `places` decimal places, or as many as the values need.
     """
-    divisor, largest = math.gcd(*values), max(map(abs, values), default=0)
-    least = scale
-    while least > 0 and divisor % 10 == 0 and divisor:
-        divisor, least = divisor // 10, least - 1
-    least = least if divisor else 0
-
-    def fits(target: int, digits: int) -> bool:
-        return target <= digits and _shift(largest, target - scale) < 10**digits
-
-    target = next((each for each in (max(places, least), least) if fits(each, NARROW)), least)
-    width = 16 if fits(target, NARROW) else 32
-    if not fits(target, 2 * NARROW):
-        raise overflow(_text(largest, scale), WIDE)
-    shifted = values if target == scale else [_shift(value, target - scale) for value in values]
-    data = b"".join([value.to_bytes(width, "little", signed=True) for value in shifted])
-    arrow_type: Any = pa.decimal128(NARROW, target) if width == 16 else pa.decimal256(WIDE, target)  # noqa: PLR2004
+    kind = _type_of(max(map(abs, values), default=0), scale, places, _needed_places(values, scale))
+    shifted = values if kind.scale == scale else [_shift(value, kind.scale - scale) for value in values]
+    data = b"".join([value.to_bytes(kind.byte_width, "little", signed=True) for value in shifted])
     validity = None if missing is None or not missing.any() else pa.array(~missing).buffers()[1]
-    return pa.Array.from_buffers(arrow_type, len(values), [validity, pa.py_buffer(data)])
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(data)])
+
+
+def _needed_places(values: Sequence[int], scale: int) -> int:
+    """Returns the least number of decimal places that hold every value divided by 10^scale."""
+    divisor = math.gcd(*values)
+    if divisor == 0:
+        return 0
+    while scale > 0 and divisor % 10 == 0:
+        divisor, scale = divisor // 10, scale - 1
+    return scale
+
+
+def _type_of(largest: int, scale: int, places: int, needed: int) -> Any:
+    """Returns the decimal type of a column whose largest value is this one, divided by 10^scale."""
+    for target in (max(places, needed), needed):
+        if _fits(largest, scale, target, NARROW):
+            return pa.decimal128(NARROW, target)
+    if _fits(largest, scale, needed, WIDE):
+        return pa.decimal256(WIDE, needed)
+    raise overflow(_text(largest, scale), WIDE)
+
+
+def _fits(largest: int, scale: int, places: int, digits: int) -> bool:
+    return places <= digits and _shift(largest, places - scale) < 10**digits
 
 
 def _shift(value: int, places: int) -> int:
@@ -116,9 +127,12 @@ def divide(values: Sequence[int], numerator_scale: int, divisor: int, divisor_sc
     """Returns quotients and their scale, rounded half to even at the last place that 38 digits leave them."""
     factor = 10**divisor_scale
     divisor *= 10**numerator_scale
-    largest = max(map(abs, values), default=0) * factor // abs(divisor)
-    whole = len(str(largest)) if largest else 0
-    scale = max(NARROW - whole, 0)
+    largest = max(map(abs, values), default=0) * factor
+    whole = largest // abs(divisor)
+    scale = max(NARROW - (len(str(whole)) if whole else 0), 0)
+    # Rounding may add a digit.
+    if scale and _half_even(largest * 10**scale, abs(divisor)) >= 10**NARROW:
+        scale -= 1
     factor *= 10**scale
     return [_half_even(value * factor, divisor) for value in values], scale
 

@@ -21,7 +21,7 @@ pd: Any = pytest.importorskip("pandas")
 pa: Any = pytest.importorskip("pyarrow")
 np: Any = pytest.importorskip("numpy")
 
-from chainframe.exact import ExactArray, ExactDtype  # noqa: E402 - needs pandas
+from chainframe.exact import ExactArray, ExactDtype, integers  # noqa: E402 - needs pandas
 
 # Python's own arithmetic rounds to 28 digits.
 EXACT = decimal.Context(prec=400)
@@ -113,6 +113,14 @@ def test_sum_beyond_38_digits_is_exact_and_stays_in_pandas() -> None:
     with pytest.raises(cf.NumericOverflowError, match=r"38 digits of an exact column.*\.astype\(float\)"):
         pa.array(running)
     assert pa.array(running.head(1)).to_pylist() == [large]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_quotient_that_rounding_makes_longer_has_38_digits(sign: int) -> None:
+    # 9.99…95 and 0.99…95.
+    assert integers.divide([sign * (2 * 10**38 - 1)], 0, 2 * 10**37, 0) == ([sign * 10**37], 36)
+    assert integers.divide([3, 2 * 10**38 - 1], 0, sign * 2 * 10**38, 0) == ([0, sign * 10**37], 37)
+    assert integers.divide([10**38 - 1], 0, sign * 10**37, 0) == ([sign * (10**38 - 1)], 37)
 
 
 def test_printed_amounts_have_all_their_digits() -> None:
