@@ -34,12 +34,12 @@ impl Scrub {
             Outcome::Response(response) => {
                 let text = String::from_utf8_lossy(&response.body);
                 let scrubbed = self.text(&text)?;
-                match json_problem(&scrubbed).filter(|_| json_problem(&text).is_none()) {
-                    Some(problem) => {
-                        Err(format!("made a body invalid JSON ({problem}); replace text within values only"))
-                    }
-                    None => Ok(Outcome::Response(RecordedResponse { body: scrubbed.into(), ..response })),
+                if let Some(problem) = json_problem(&scrubbed)
+                    && json_problem(&text).is_none()
+                {
+                    return Err(format!("made a body invalid JSON ({problem}); replace text within values only"));
                 }
+                Ok(Outcome::Response(RecordedResponse { body: scrubbed.into(), ..response }))
             }
         }
     }

@@ -226,7 +226,7 @@ fn record_below_a_returned_one_in_a_discarded_reading_is_looked_for() {
 }
 
 #[test]
-fn row_that_was_dropped_is_no_record_that_was_not_returned() {
+fn row_that_was_dropped_is_not_looked_for() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     let rows = keys(&[1, 2]);
     let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: None };
@@ -252,40 +252,63 @@ fn end_that_another_response_showed_is_looked_for() {
     assert!(!deleted.is_open(&WHOLE));
 }
 
+/// The audit of a list of which the records 1 to 3 were returned. Another response showed 4 and 5 below them.
+fn audit_of_unreturned() -> ListAudit {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let request = PageRequest { page: 2, ..PageRequest::first(3) };
+    take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
+    audit
+}
+
 #[test]
-fn record_below_a_returned_one_that_was_not_returned_is_looked_for() {
-    let read = || {
-        let mut audit = ListAudit::new(LIST, 0, &[]);
-        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-        let request = PageRequest { page: 2, ..PageRequest::first(3) };
-        take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
-        audit
-    };
+fn unreturned_record_is_requested_with_the_one_above_it() {
     // Records 4 and 5 have offsets 3 and 4.
-    let request = read().next_request(&WHOLE).expect("a request");
+    let request = audit_of_unreturned().next_request(&WHOLE).expect("a request");
     assert_eq!((3 / request.limit, 4 / request.limit), (request.page - 1, request.page - 1));
-    assert!(look(&mut read(), &keys(&[4, 5]), 2).unwrap_err().contains("records follow the last one"));
-    // It was deleted meanwhile.
-    let mut deleted = read();
-    look(&mut deleted, &keys(&[4]), 1).unwrap();
-    assert!(!deleted.is_open(&WHOLE));
-    // The place is not shown, or its first record is gone, too.
-    let mut moved = read();
-    (0..7).for_each(|_| look(&mut moved, &keys(&[8, 1, 2]), 2).unwrap());
-    assert!(look(&mut moved, &keys(&[8, 1, 2]), 2).unwrap_err().contains("records follow the last one"));
-    // Returned records have its place, also further down.
-    let mut replaced = read();
+}
+
+#[test]
+fn unreturned_record_that_is_there_raises() {
+    let looked = look(&mut audit_of_unreturned(), &keys(&[4, 5]), 2);
+    assert!(looked.unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_that_was_deleted_is_dropped() {
+    let mut audit = audit_of_unreturned();
+    look(&mut audit, &keys(&[4]), 1).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn unreturned_record_whose_place_no_response_shows_raises() {
+    let mut audit = audit_of_unreturned();
+    (0..7).for_each(|_| look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap());
+    assert!(look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_whose_place_returned_ones_have_is_dropped() {
+    let mut audit = audit_of_unreturned();
     for rows in [[1, 2], [3, 4], [1, 2]] {
-        look(&mut replaced, &keys(&rows), 9).unwrap();
+        look(&mut audit, &keys(&rows), 9).unwrap();
     }
     // The end that was shown is not there any more.
-    look(&mut replaced, &keys(&[4]), 2).unwrap();
-    assert!(!replaced.is_open(&WHOLE));
-    let mut grown = read();
-    look(&mut grown, &keys(&[1, 2, 3]), 9).unwrap();
-    assert!(look(&mut grown, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
-    // Only the beginning was wanted.
-    assert!(!read().is_open(&End { is_whole: false, ..WHOLE }));
+    look(&mut audit, &keys(&[4]), 2).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn unreturned_record_that_is_further_down_raises() {
+    let mut audit = audit_of_unreturned();
+    look(&mut audit, &keys(&[1, 2, 3]), 9).unwrap();
+    assert!(look(&mut audit, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_below_the_wanted_beginning_is_not_looked_for() {
+    assert!(!audit_of_unreturned().is_open(&End { is_whole: false, ..WHOLE }));
 }
 
 #[test]

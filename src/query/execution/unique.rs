@@ -40,7 +40,7 @@ impl Unique {
         Some(Self {
             by_meaning: indices.collect(),
             columns,
-            returned_by: earlier.iter().map(|(key, by, _)| (*key, *by)).collect(),
+            returned_by: earlier.iter().map(|seen| (seen.key, seen.returned_by)).collect(),
             log: SeenLog::new(earlier),
             prune_at: PRUNED_AT,
         })
@@ -68,10 +68,11 @@ impl Unique {
                 continue;
             }
             kept.push(row as u32);
-            let is_open = |other: &u32| *other == ANY_LIST || !has_ended(*other as usize);
-            if by.is_none() && others.iter().any(is_open) {
+            let seen = others.into_iter().map(|other| Seen { key, returned_by: this, other });
+            let open: Vec<Seen> = seen.filter(|seen| seen.is_open(&has_ended)).collect();
+            if by.is_none() && !open.is_empty() {
                 self.returned_by.insert(key, this);
-                others.into_iter().filter(is_open).for_each(|other| self.log.push((key, this, other)));
+                open.into_iter().for_each(|seen| self.log.push(seen));
             }
         }
         self.prune(has_ended);
@@ -105,9 +106,9 @@ impl Unique {
         if self.log.len() < self.prune_at {
             return;
         }
-        let left = self.log.to_vec().into_iter();
-        let left: Vec<_> = left.filter(|(.., also)| *also == ANY_LIST || !has_ended(*also as usize)).collect();
-        self.returned_by = left.iter().map(|(key, by, _)| (*key, *by)).collect();
+        let mut left = self.log.to_vec();
+        left.retain(|seen| seen.is_open(&has_ended));
+        self.returned_by = left.iter().map(|seen| (seen.key, seen.returned_by)).collect();
         self.prune_at = PRUNED_AT.max(2 * left.len());
         self.log = SeenLog::new(left);
     }

@@ -2,11 +2,45 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::process::ForkSafeMutex;
 
-/// Key of a record, the list that returned it, and another one that may return it as well. Lists are indices, or ranks
-/// in a cursor.
-pub type Seen = (u64, u32, u32);
+/// A record that a list returned, and another list that may return it as well. Lists are indices, or ranks in a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
+pub struct Seen {
+    pub key: u64,
+    pub returned_by: u32,
+    /// A list, or `ANY_LIST`.
+    pub other: u32,
+}
+
+impl Seen {
+    /// True if the other list may still return the record.
+    pub fn is_open(&self, has_ended: impl Fn(usize) -> bool) -> bool {
+        self.other == ANY_LIST || !has_ended(self.other as usize)
+    }
+
+    /// The entry with other numbers of the lists.
+    #[must_use]
+    pub fn renumbered(self, number: impl Fn(u32) -> u32) -> Self {
+        let other = if self.other == ANY_LIST { ANY_LIST } else { number(self.other) };
+        Self { returned_by: number(self.returned_by), other, ..self }
+    }
+}
+
+impl From<(u64, u32, u32)> for Seen {
+    fn from((key, returned_by, other): (u64, u32, u32)) -> Self {
+        Self { key, returned_by, other }
+    }
+}
+
+impl From<Seen> for (u64, u32, u32) {
+    fn from(seen: Seen) -> Self {
+        (seen.key, seen.returned_by, seen.other)
+    }
+}
 
 /// In place of a list: any list of the set.
 pub const ANY_LIST: u32 = u32::MAX;

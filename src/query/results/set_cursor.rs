@@ -57,7 +57,7 @@ impl<P> SetCursor<P> {
             && self.digest == members.digest()
             && self.open.iter().all(|(rank, _)| is_rank(*rank))
             && self.refused.iter().all(|(rank, _)| is_rank(*rank))
-            && self.seen.iter().all(|(_, by, also)| is_rank(*by) && (is_rank(*also) || *also == ANY_LIST))
+            && self.seen.iter().all(|seen| is_rank(seen.returned_by) && (is_rank(seen.other) || seen.other == ANY_LIST))
     }
 
     /// True if the list of a rank has ended.

@@ -7,9 +7,10 @@ use super::log::Log;
 use super::main_chain::{BridgeTransaction, Crossing};
 use super::random::Random;
 use super::token::Token;
-use super::transaction::{Block, Draft, Gas, Transaction, Transfer, ZERO_ADDRESS};
+use super::transaction::{Block, Draft, Gas, Transaction, Transfer};
 use super::world::World;
 use super::zone_chain::{self, CrossChainTransaction};
+use crate::interface::ZERO_ADDRESS;
 use crate::service::schema;
 
 const MAIN_INTERVAL_MS: i64 = 12_000;

@@ -6,8 +6,7 @@ use super::random::Random;
 use super::token::Token;
 use super::world::{Account, World};
 use super::{Cell, Row};
-
-pub const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
+use crate::interface::ZERO_ADDRESS;
 
 #[derive(Clone, Debug)]
 pub struct Block {

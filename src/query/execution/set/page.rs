@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ended::EndedLists;
 use crate::message::Message;
 use crate::query::request::Query;
-use crate::query::results::{ANY_LIST, Checkpoint, Cursor, Resume, SeenLog, SetCursor};
+use crate::query::results::{Checkpoint, Cursor, Resume, SeenLog, SetCursor};
 use crate::query::snapshot::ListCheckpoint;
 
 /// State of a set when a page of one of its lists was returned. Lists are indices.
@@ -51,7 +51,6 @@ impl Resume for SetPage {
         let mut at = Cursor::at(&self.query, 0, 0, ListCheckpoint::default(), None);
         let Some(members) = self.query.members() else { return at };
         let ranks = members.ranks();
-        let rank_of = |list: u32| if list == ANY_LIST { ANY_LIST } else { ranks[list as usize] };
         let mut ended = vec![0u8; ranks.len().div_ceil(8)];
         for (list, rank) in ranks.iter().enumerate() {
             if self.has_ended(list) {
@@ -62,13 +61,12 @@ impl Resume for SetPage {
         let open = self.open.iter().map(|(list, page)| (*list, page.cursor()));
         let begun = self.begun.iter().map(|(list, cursor)| (*list, Cursor::clone(cursor)));
         let open = std::iter::once(this).chain(open).chain(begun);
-        let seen = self.seen.to_vec().into_iter();
-        let seen = seen.filter(|(.., also)| *also == ANY_LIST || !self.has_ended(*also as usize));
+        let seen = self.seen.to_vec().into_iter().filter(|seen| seen.is_open(|list| self.has_ended(list)));
         let set = SetCursor {
             ended: ended.iter().map(|byte| format!("{byte:02x}")).collect(),
             open: open.map(|(list, cursor)| (ranks[list], cursor.within(&at, members, list))).collect(),
             refused: self.refused.iter().map(|(list, error)| (ranks[*list], error.clone())).collect(),
-            seen: seen.map(|(key, by, also)| (key, rank_of(by), rank_of(also))).collect(),
+            seen: seen.map(|seen| seen.renumbered(|list| ranks[list as usize])).collect(),
             ..SetCursor::start(members)
         };
         at.set = Some(Box::new(set));

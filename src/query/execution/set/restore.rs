@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ListRun, Set};
 use crate::query::execution::unique::Unique;
-use crate::query::results::{ANY_LIST, Cursor};
+use crate::query::results::Cursor;
 
 impl<L: ListRun> Set<L> {
     /// Takes over what an earlier run has read.
@@ -14,7 +14,7 @@ impl<L: ListRun> Set<L> {
         let earlier = start.and_then(|start| Some((start, start.set.as_ref()?)));
         let mut seen = Vec::new();
         if let Some((start, set)) = earlier {
-            let index_of = |rank: u32| if rank == ANY_LIST { ANY_LIST } else { members.by_rank[rank as usize] };
+            let index_of = |rank: u32| members.by_rank[rank as usize];
             for (rank, index) in (0..).zip(members.by_rank.iter().map(|index| *index as usize)) {
                 if set.has_ended(rank) {
                     self.ended.insert(index);
@@ -27,7 +27,7 @@ impl<L: ListRun> Set<L> {
             self.ended.skipped = self.ended.count;
             self.outcome.refused =
                 set.refused.iter().map(|(rank, error)| (index_of(*rank) as usize, error.clone())).collect();
-            seen = set.seen.iter().map(|(key, by, also)| (*key, index_of(*by), index_of(*also))).collect();
+            seen = set.seen.iter().map(|seen| seen.renumbered(index_of)).collect();
         }
         self.unique = Unique::new(&self.query, members, seen);
         let others =

@@ -64,11 +64,11 @@ fn a_round_without_news_is_one_request() {
         let mut run = Run::new(spec(changes, 3, 10), Start::Now);
         for _ in 0..20 {
             chain.apply(Change::Grow);
-            while run.step(&chain).unwrap() != Stepped::Waited {}
+            run.step_to(&chain, Stepped::Waited);
         }
         let before = run.requests;
         for _ in 0..5 {
-            while run.step(&chain).unwrap() != Stepped::Waited {}
+            run.step_to(&chain, Stepped::Waited);
         }
         assert_eq!(run.requests - before, 5);
         assert!(run.consumer.len() > 20);
@@ -79,7 +79,7 @@ fn a_round_without_news_is_one_request() {
 fn rounds(run: &mut Run, chain: &Chain, rounds: usize) -> Vec<u64> {
     let mut round = || {
         let before = run.requests;
-        while run.step(chain).unwrap() == Stepped::Request {}
+        run.step_to(chain, Stepped::Waited);
         run.requests - before
     };
     (0..rounds).map(|_| round()).collect()
@@ -161,13 +161,13 @@ fn a_late_record_is_noticed_by_another_process_once_it_is_settled() {
     chain.apply(Change::Grow);
     let spec = FollowSpec { head: HeadSource::Chain, poll: Poll::Once, ..spec(Changes::Held, 8, 10) };
     let mut run = Run::new(spec, Start::Height(0));
-    while run.step(&chain).unwrap() != Stepped::Finished {}
+    run.step_to(&chain, Stepped::Finished);
     assert_eq!(run.consumer.last().map(|(height, _)| *height), Some(29));
     // Above the delivered heights, and below the record of height 39, which is held back.
     chain.apply(Change::Late(5));
     (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
     run.restart();
-    while run.step(&chain).unwrap() != Stepped::Finished {}
+    run.step_to(&chain, Stepped::Finished);
     assert_eq!(run.consumer.last().map(|(height, _)| *height), Some(34));
 }
 
@@ -181,11 +181,11 @@ fn another_process_without_news_sends_one_request() {
         for head in [HeadSource::List, HeadSource::Chain] {
             let spec = FollowSpec { head, ranges, max_rows, poll: Poll::Once, ..spec(changes, 3, 10) };
             let mut run = Run::new(spec, Start::Height(0));
-            while run.step(&chain).unwrap() != Stepped::Finished {}
+            run.step_to(&chain, Stepped::Finished);
             assert!(run.consumer.len() > 30);
             let before = run.requests;
             run.restart();
-            while run.step(&chain).unwrap() != Stepped::Finished {}
+            run.step_to(&chain, Stepped::Finished);
             assert_eq!(run.requests - before, 1, "{changes:?}, {head:?}, {ranges:?}");
         }
     }

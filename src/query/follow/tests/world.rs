@@ -10,6 +10,9 @@ use crate::query::follow::{
     Start, Stop,
 };
 
+/// Steps in which a follower does what a test waits for.
+pub const MAX_STEPS: usize = 1_000;
+
 /// One change of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -222,6 +225,12 @@ impl Run {
         let Some(state) = self.cursor.clone() else { return };
         self.follower = Follower::new(self.follower.spec().clone(), Start::After(state));
         self.now = Duration::ZERO;
+    }
+
+    /// Takes steps up to the first with this result.
+    pub fn step_to(&mut self, chain: &Chain, result: Stepped) {
+        let has_result = (0..MAX_STEPS).any(|_| self.step(chain).unwrap() == result);
+        assert!(has_result, "no {result:?} in {MAX_STEPS} steps");
     }
 
     pub fn step(&mut self, chain: &Chain) -> Result<Stepped, Error> {
