@@ -399,7 +399,8 @@ class Client:
         token_contract_address : str or iterable of str
             Contract of the token, or of several tokens: their lists are read as a set.
         min_amount, max_amount : Decimal, int or str, optional
-            Range of amounts in whole tokens, both ends inclusive. Floats raise, since they are not exact.
+            Range of amounts in whole tokens. The API's document does not say whether it includes its ends. Floats
+            raise, since they are not exact.
         chain : str, optional
             Short name of the chain, instead of the client's.
         page_size : int, optional

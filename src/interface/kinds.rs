@@ -12,7 +12,7 @@ pub enum Kind {
     Amount,
     /// A computed number such as a price: exact in a record, float64 by default.
     ApproxDecimal,
-    /// An integer of up to 78 digits.
+    /// An integer of any size, where the API has up to 78 digits.
     Uint256,
     Utf8,
     /// A string, of which the two directions are given neutral names.

@@ -30,7 +30,7 @@ pub struct Roles {
     pub transaction: Option<&'static str>,
 }
 
-/// One member of a record.
+/// One member of a record. Any of them may be absent from a response, and is then null.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Our name, in snake case.

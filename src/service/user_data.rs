@@ -9,7 +9,7 @@ use super::schema::{Table, rank};
 use super::settings::ServiceError;
 use crate::cassette::{self, MatchOn, Request};
 use crate::columns::{Columns, Value};
-use crate::interface::{ENDPOINTS, Endpoint, Shape};
+use crate::interface::{ENDPOINTS, Endpoint, Order, Shape};
 
 const RESPONSES: &str = "CREATE TABLE IF NOT EXISTS recorded_response (request TEXT PRIMARY KEY, body BLOB)";
 
@@ -68,9 +68,9 @@ impl UserData {
         transaction.execute("DELETE FROM recorded_response WHERE json_extract(request, '$.path') = ?", [path])?;
         transaction.execute(&format!("DROP TABLE IF EXISTS {}", table.name), [])?;
         transaction.execute(&table.create(), [])?;
-        // A list returns its last row first, except tokens: they are sorted, and equal ones keep the order of their rows.
+        // A list returns its last row first, except ranked ones: they are sorted, and equal ones keep the order of their rows.
         // Lookups return rows in order.
-        let in_order = endpoint.name == "tokens" || matches!(endpoint.shape, Shape::Direct);
+        let in_order = endpoint.order == Order::Ranked || matches!(endpoint.shape, Shape::Direct);
         insert(&transaction, table, in_order, records)?;
         for index in table.create_indexes() {
             transaction.execute(&index, [])?;

@@ -1,6 +1,8 @@
 //! The audit of a result. The reader of a list decides which rows are returned; the audit looks at the same responses with
-//! rules of its own, and says what contradicts the request, the declaration or another response. It shares nothing with the
-//! reader but requests, responses and record keys, does no I/O, and is told which rows are about to be returned.
+//! rules of its own, and says what contradicts the request, the declaration or another response. It does no I/O. It shares
+//! requests, responses and record keys with the reader, which tells it as well which rows are about to be returned, how long
+//! the snapshot is, how far the list has moved, and how many rows a full page has (`Seen`, `End`): by these the audit finds
+//! records again.
 //!
 //! | Check | Evidence | Consequence |
 //! |---|---|---|

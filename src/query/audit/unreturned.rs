@@ -116,8 +116,8 @@ impl Unreturned {
         page_of_both(first, first + 1, max_page_size).or_else(|| page_of_both(first + 1, first + 1, max_page_size))
     }
 
-    /// Takes the response to that request. False if a record that was not returned follows a returned one, or if neither is
-    /// shown.
+    /// Takes the response to that request. False if a record that was not returned follows a returned one, or if too many
+    /// responses in a row show neither of the two.
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
         self.pairs.retain(|pair| known.is_open(pair));
         let keys = response.rows.keys();

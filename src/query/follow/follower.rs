@@ -27,7 +27,7 @@ pub(super) enum Phase {
     Newest,
     ReadDown,
     Verify(Conclusion),
-    /// The first records are rechecked for on this page of another reading.
+    /// The page on which the first records of the reading are looked for once more.
     Recheck(Conclusion, u32),
     Range {
         low: i64,

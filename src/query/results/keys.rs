@@ -194,7 +194,7 @@ impl Rows for KeyedRows<'_> {
 mod tests {
     use super::*;
     use crate::columns::{ColumnsBuilder, Projection};
-    use crate::interface::record;
+    use crate::interface::{RECORDS, record};
 
     #[test]
     fn keys_stay_the_same() {
@@ -207,6 +207,30 @@ mod tests {
         }
         let keys = [17_370_259_592_902_517_419, 16_770_820_450_220_743_290, 3_286_330_942_594_712_901];
         assert_eq!(record_keys(&columns.finish()), keys);
+    }
+
+    /// The key of a record that is identified, and that of one without a value: a hash of all fields.
+    #[test]
+    fn keys_of_every_record_type_stay_the_same() {
+        let pinned = [
+            ("Token", [4_224_064_728_005_810_483, 8_566_542_421_560_987_411]),
+            ("TokenTransfer", [8_600_796_336_551_912_421, 10_444_360_983_531_573_136]),
+            ("CrossChainTransaction", [8_600_796_336_551_912_421, 3_468_564_254_850_592_336]),
+            ("Block", [17_603_555_151_426_701_512, 6_821_099_116_421_608_425]),
+            ("AddressTransaction", [8_783_669_796_844_084_236, 17_397_432_301_068_486_718]),
+            ("LargeTransaction", [8_783_669_796_844_084_236, 8_784_661_451_377_016_883]),
+            ("ChainTransaction", [8_783_669_796_844_084_236, 8_784_661_451_377_016_883]),
+            ("Transaction", [4_224_064_728_005_810_483, 1_419_175_277_919_027_198]),
+            ("EventLog", [17_603_555_151_426_701_512, 12_051_189_892_264_650_667]),
+        ];
+        let found = RECORDS.map(|record| {
+            let mut columns = ColumnsBuilder::new(record, 2);
+            columns.append_str(record.position(record.identity[0]).unwrap(), "0x01").unwrap();
+            columns.finish_row();
+            columns.finish_row();
+            (record.name, record_keys(&columns.finish()).try_into().unwrap())
+        });
+        assert_eq!(found, pinned);
     }
 
     #[test]
