@@ -19,6 +19,7 @@ fn main() {
     for (name, text) in docstrings(&stub) {
         writeln!(arms, "    ({name}) => {{ r##\"{text}\"## }};").expect("writing to a string does not fail");
     }
+    arms.push_str("    ($($name:tt)*) => { compile_error!(concat!(\"no docstring in _native.pyi: \", stringify!($($name)*))) };\n");
     let made = format!("macro_rules! doc {{\n{arms}}}\n");
     let folder = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&folder).join("docs.rs"), made).expect("OUT_DIR is writable");

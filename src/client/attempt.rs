@@ -1,4 +1,4 @@
-//! One attempt of a request: sent or replayed, classified and logged.
+//! `Client::attempt`: one attempt of a request, whose outcome is classified and logged.
 
 use std::time::Duration;
 

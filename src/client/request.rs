@@ -1,4 +1,6 @@
-//! One page, requested until it arrives or until another attempt cannot help.
+//! One page, requested until it arrives or until another attempt cannot help. For each attempt, `Client::get` asks for a
+//! permit (`Client::admit` in `send.rs`) and passes it to `Client::attempt` in `attempt.rs`, which has the request signed and
+//! sent (`Client::interact` in `send.rs`, by the `Transport` in `http.rs`) and classifies the response.
 
 use std::time::Duration;
 

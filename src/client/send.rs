@@ -1,4 +1,4 @@
-//! One attempt: admitted, signed, sent and recorded, or replayed from a cassette.
+//! The way of an attempt out of the client: admitted, then signed, sent and recorded, or replayed from a cassette.
 
 use std::time::{Duration, SystemTime};
 

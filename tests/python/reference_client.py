@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from chainframe import _native
+from repository import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 DECLARATION: dict[str, list[dict[str, Any]]] = json.loads(_native._declaration())
 ENDPOINTS = {endpoint["name"]: endpoint for endpoint in DECLARATION["endpoints"]}
 RECORDS = {record["name"]: record for record in DECLARATION["records"]}
-LISTS = {"tokens": "tokenList", "cross_chain_transactions": "data", "blocks": "data"}
+LISTS = {
+    "tokens": "tokenList",
+    "token_transfers": "transactionList",
+    "cross_chain_transactions": "data",
+    "blocks": "data",
+    "address_transactions": "transactionList",
+    "large_transactions": "transactionList",
+    "transactions": "transactionList",
+}
 
 
 def get(service: LocalService, call: str, **parameters: str) -> list[dict[str, Any]]:
@@ -53,7 +62,7 @@ def whole_list(service: LocalService, call: str, **parameters: str) -> list[dict
     for number in range(1, 1_000):
         data = get(service, call, page=str(number), limit=str(size), **parameters)
         page = data[0] if data else {}
-        rows += page.get(LISTS.get(call, "transactionList"), [])
+        rows += page.get(row_of(LISTS, call, "LISTS of reference_client.py"), [])
         if number >= int(page.get("totalPage") or 0):
             return rows
     raise AssertionError("the list does not end")

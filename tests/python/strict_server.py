@@ -22,6 +22,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 import chainframe as cf
+from repository import row_of
 
 API_KEY = "key-1f0c77"
 SECRET_KEY = "secret-9b2e41"
@@ -39,7 +40,15 @@ PATHS = {
     "transactions_by_hash": "/api/v5/alpha/transaction/transaction-multi",
     "logs": "/api/v5/alpha/log/by-transaction",
 }
-LISTS = {"tokens": "tokenList", "cross_chain_transactions": "data", "blocks": "data"}
+LISTS = {
+    "tokens": "tokenList",
+    "token_transfers": "transactionList",
+    "cross_chain_transactions": "data",
+    "blocks": "data",
+    "address_transactions": "transactionList",
+    "large_transactions": "transactionList",
+    "transactions": "transactionList",
+}
 CLOCK_TOLERANCE = 30
 
 
@@ -71,7 +80,7 @@ def envelope(data: object, *, code: object = "0", msg: str = "") -> bytes:
 def page_of(call: str, records: list[Any], **members: object) -> Response:
     """A page without its number; the only page of its list, unless `members` have other counts."""
     page: dict[str, object] = {"limit": "50", "totalPage": "1" if records else "0", **members}
-    page[LISTS.get(call, "transactionList")] = records
+    page[row_of(LISTS, call, "LISTS of strict_server.py")] = records
     return Response(envelope([page]))
 
 
@@ -124,7 +133,7 @@ class StrictServer:
             response = left.pop(0) if len(left) > 1 else left[0]
             return response(request) if callable(response) else response
 
-        self._scripts[PATHS[call]] = script
+        self._scripts[row_of(PATHS, call, "PATHS of strict_server.py")] = script
 
     def client(self, **overrides: Any) -> cf.Client:
         settings: dict[str, Any] = {

@@ -35,7 +35,7 @@ def ranged(rows: list[dict[str, str]], member: str, ends: tuple[str, str], *, in
         page, limit = int(request.query["page"]), int(request.query["limit"])
         members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(found) // limit))}
         part = found[(page - 1) * limit : page * limit]
-        return page_of("", part, totalTransfer=str(len(found)), **members)
+        return page_of("token_transfers", part, totalTransfer=str(len(found)), **members)
 
     return respond
 

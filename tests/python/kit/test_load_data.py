@@ -111,7 +111,7 @@ def test_missing_values_and_empty_strings_stay_distinct(own: LocalService, ask: 
     empty = kind(**{**dict.fromkeys(texts, ""), **needed})
     own.load(call, [empty])
     assert list(query.collect()) == [empty]
-    assert len(texts) > 1
+    assert texts
 
 
 def test_times_are_loaded_in_every_format(own: LocalService, ask: cf.Client) -> None:

@@ -41,7 +41,7 @@ def test_record_classes_have_the_declared_fields(name: str) -> None:
     assert list(cls().to_dict()) == declared
     public = {member for member in dir(cls) if not member.startswith("_")}
     assert public == {*declared, "to_dict", "keys", "queried"}
-    assert len(declared) > 3
+    assert declared
 
 
 @pytest.mark.parametrize("name", sorted(reference_client.RECORDS))

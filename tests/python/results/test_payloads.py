@@ -16,7 +16,7 @@ import reference_client
 from chainframe.testing import Cassette, LocalService
 from client.test_error_codes import CASES
 from conftest import Sample
-from repository import ROOT
+from repository import ROOT, row_of
 
 PAYLOADS = ROOT / "tests" / "payloads"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((PAYLOADS / "expected.json").read_text(encoding="utf-8"))
@@ -31,7 +31,11 @@ def cassette(file: str, sample: Sample, folder: Path) -> Cassette:
     if endpoint["page_size_max"]:
         params |= {"limit": str(endpoint["page_size_max"]), "page": "1"}
     given = {"token_contract_address": sample.token, "address": sample.address, "tx_ids": ",".join(sample.tx_ids)}
-    params |= {param["wire"]: given[param["name"]] for param in endpoint["params"] if param["required"]}
+    params |= {
+        param["wire"]: row_of(given, param["name"], "cassette() of test_payloads.py")
+        for param in endpoint["params"]
+        if param["required"]
+    }
     path = endpoint["path"].format(main="main", zone="zone")
     body = (PAYLOADS / file).read_text(encoding="utf-8")
     line = {"method": "GET", "path": path, "params": params, "status": 200, "text": body}
@@ -80,7 +84,7 @@ def test_response_decodes_to_the_expected_records(file: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("call", reference_client.ENDPOINTS)
 def test_local_service_serves_recorded_responses(call: str) -> None:
-    wanted = EXPECTED[f"{call}.json"]["records"]
+    wanted = row_of(EXPECTED, f"{call}.json", "tests/payloads/expected.json")["records"]
     with LocalService(transactions=0, data={call: PAYLOADS / f"{call}.json"}) as service, service.client() as client:
         hashes = tuple(dict.fromkeys(record.get("tx_id") for record in wanted))
         first = wanted[0]
