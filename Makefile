@@ -14,9 +14,10 @@ demo: build install
 	$(PIP) install --group demo
 	$(BIN)/python examples/first_look.py
 
-# The Rust checks and the build of the wheel use the two cores in turn, as do types and tests, which wait now and then.
-test: tools lint
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser PROFILE=dev
+# The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
+# do types and tests, which wait now and then.
+test: .venv/pip
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust lint postgres browser install PROFILE=dev
 	$(MAKE) --no-print-directory check-python
 
 # Prints the targets with their purpose, from the table for contributors.
@@ -29,7 +30,7 @@ lint: tools
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
-rust: tools
+rust: .venv/pip
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo test --features service,planted-bugs,events
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
