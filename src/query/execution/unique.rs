@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::columns::{Columns, Value};
 use crate::interface::{Bound, ParamKind};
 use crate::query::request::{Members, Query};
-use crate::query::results::{ANY_LIST, Seen, SeenLog};
+use crate::query::results::{ANY_LIST, KeyedRows, Seen, SeenLog};
 use crate::query::snapshot::Rows as _;
 
 /// Entries that are kept before those of ended lists are removed for the first time.
@@ -55,6 +55,7 @@ impl Unique {
     /// keys in one list are several records.
     pub fn fresh(&mut self, index: usize, page: &Columns, has_ended: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
         let this = index as u32;
+        let keyed = KeyedRows::new(page);
         let mut kept = Vec::new();
         for row in 0..page.rows() {
             let others = self.others(this, page, row);
@@ -62,7 +63,7 @@ impl Unique {
                 kept.push(row as u32);
                 continue;
             }
-            let key = page.key(row);
+            let key = keyed.key(row);
             let by = self.returned_by.get(&key).copied();
             if by.is_some_and(|by| by != this) {
                 continue;

@@ -4,7 +4,7 @@
 //! While a list is read, a record is identified together with its block: a reorganization that includes it again in
 //! another block makes it another record.
 
-use crate::columns::{Column, Columns, Value};
+use crate::columns::{Columns, Value};
 use crate::interface::{Number, RecordType};
 use crate::query::snapshot::Rows;
 
@@ -18,32 +18,43 @@ impl KeyHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = (self.0 ^ u64::from_le_bytes(word) ^ chunk.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.0 ^= self.0 >> 29;
-        }
+        self.write_words(bytes, |word| word);
     }
 
     fn end_string(&mut self) {
-        self.write(&[0xff]);
+        self.mix(0xff, 1);
     }
 
     /// Hashes and addresses mean the same in either letter case, and services send both.
     fn write_text(&mut self, text: &str) {
         let is_hex = text.starts_with("0x") || text.starts_with("0X");
-        match is_hex && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => self.write(text.to_ascii_lowercase().as_bytes()),
+        match is_hex {
+            true => self.write_words(text.as_bytes(), ascii_lowercase),
             false => self.write(text.as_bytes()),
         }
     }
 
+    fn write_words(&mut self, bytes: &[u8], mapped: impl Fn(u64) -> u64) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.mix(mapped(u64::from_le_bytes(*word)), 8);
+        }
+        if !rest.is_empty() {
+            let word = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.mix(mapped(word), rest.len());
+        }
+    }
+
+    fn mix(&mut self, word: u64, bytes: usize) {
+        self.0 = (self.0 ^ word ^ bytes as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 29;
+    }
+
     /// A number by its value.
     fn write_number(&mut self, text: &str) {
-        match Number::parse(text) {
-            Some(number) if !is_shortest(text) => self.write(number.shortest().as_bytes()),
-            Some(_) | None => self.write(text.as_bytes()),
+        match is_shortest(text) {
+            true => self.write(text.as_bytes()),
+            false => self.write(Number::parse(text).map_or_else(|| text.into(), |number| number.shortest()).as_bytes()),
         }
     }
 
@@ -63,75 +74,125 @@ impl KeyHasher {
         }
     }
 
-    fn write_record(&mut self, columns: &Columns, row: usize) {
-        for (column, _) in columns.record().sent() {
-            self.write_value(&columns.value(column, row));
+    fn write_values(&mut self, columns: &Columns, of: &[usize], row: usize) {
+        for column in of {
+            self.write_value(&columns.value(*column, row));
             self.end_string();
         }
     }
 }
 
+/// Eight bytes of text, with the capital letters of ASCII in lower case: every record has some 300 bytes of hex.
+fn ascii_lowercase(word: u64) -> u64 {
+    const EACH_BYTE: u64 = u64::from_le_bytes([1; 8]);
+    let ascii = word & (0x7f * EACH_BYTE);
+    // The highest bit of each byte shows whether an addition has passed 0x7f.
+    let is_from_a = ascii + u64::from(0x80 - b'A') * EACH_BYTE;
+    let is_after_z = ascii + u64::from(0x7f - b'Z') * EACH_BYTE;
+    let is_capital = is_from_a & !is_after_z & !word & (0x80 * EACH_BYTE);
+    word | is_capital >> 2
+}
+
 /// True for a number that has no other, shorter notation.
 fn is_shortest(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let whole = digits.split('.').next().unwrap_or_default();
-    let has_zeros = whole.len() > 1 && whole.starts_with('0') || digits.contains('.') && digits.ends_with(['0', '.']);
-    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    is_plain && !whole.is_empty() && !has_zeros && text != "-0"
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    let point = digits.iter().position(|byte| *byte == b'.');
+    let whole = &digits[..point.unwrap_or(digits.len())];
+    let fraction = point.map(|point| &digits[point + 1..]);
+    let is_whole_shortest = matches!(whole, [b'0'] | [b'1'..=b'9', ..]) && whole.iter().all(u8::is_ascii_digit);
+    let is_fraction_shortest = fraction
+        .is_none_or(|fraction| matches!(fraction, [.., b'1'..=b'9']) && fraction.iter().all(u8::is_ascii_digit));
+    is_whole_shortest && is_fraction_shortest && text != "-0"
 }
 
-/// Columns of the block of a record. They change if the record is included again in another block.
-fn block_columns(record: &RecordType) -> impl Iterator<Item = usize> {
-    [record.position("block_hash"), record.height()].into_iter().flatten()
+/// Columns that make the keys of records of a type: found by their names once for all rows of a page.
+struct KeyColumns {
+    identity: Vec<usize>,
+    all: Vec<usize>,
+    /// Columns of the block of a record. They change if the record is included again in another block.
+    block: Vec<usize>,
+    block_hash: Option<usize>,
+    height: Option<usize>,
 }
 
-/// Key of one record: of its identifying fields, or of all its fields if it has none of them.
-fn record_key(columns: &Columns, row: usize) -> u64 {
-    let mut hasher = KeyHasher::new();
-    let record = columns.record();
-    let mut is_identified = false;
-    for column in record.identity.iter().filter_map(|name| record.position(name)) {
-        if let Some(string) = columns.text(column, row) {
-            is_identified |= !string.is_empty();
-            hasher.write_value(&columns.value(column, row));
-        } else if let Column::Integer(_) = columns.column(column) {
-            hasher.write_value(&columns.value(column, row));
+impl KeyColumns {
+    fn of(record: &RecordType) -> Self {
+        let block_hash = record.position("block_hash");
+        Self {
+            identity: record.identity.iter().filter_map(|name| record.position(name)).collect(),
+            all: record.sent().map(|(column, _)| column).collect(),
+            block: block_hash.into_iter().chain(record.height()).collect(),
+            block_hash,
+            height: record.height(),
         }
-        hasher.end_string();
     }
-    if !is_identified {
-        hasher.write_record(columns, row);
+
+    /// Key of one record: of its identifying fields, or of all its fields if it has none of them.
+    fn record_key(&self, columns: &Columns, row: usize) -> u64 {
+        let mut hasher = KeyHasher::new();
+        let mut is_identified = false;
+        for column in &self.identity {
+            let value = columns.value(*column, row);
+            is_identified |=
+                matches!(value, Value::Utf8(text) | Value::Number(text) | Value::Uint256(text) if !text.is_empty());
+            hasher.write_value(&value);
+            hasher.end_string();
+        }
+        if !is_identified {
+            hasher.write_values(columns, &self.all, row);
+        }
+        hasher.0
     }
-    hasher.0
+
+    /// Hash of all fields of one record.
+    fn content_key(&self, columns: &Columns, row: usize) -> u64 {
+        let mut hasher = KeyHasher::new();
+        hasher.write_values(columns, &self.all, row);
+        hasher.0
+    }
+
+    /// Key of a record in its block.
+    fn key_in_block(&self, columns: &Columns, row: usize) -> u64 {
+        let mut hasher = KeyHasher(self.record_key(columns, row));
+        hasher.write_values(columns, &self.block, row);
+        hasher.0
+    }
+
+    fn block_key(&self, columns: &Columns, row: usize) -> Option<u64> {
+        let hash = columns.text(self.block_hash?, row)?;
+        // Some services have zeros in place of a hash that they do not know.
+        if hash.bytes().all(|byte| matches!(byte, b'0' | b'x' | b'X')) {
+            return None;
+        }
+        let mut hasher = KeyHasher::new();
+        hasher.write_text(hash);
+        Some(hasher.0)
+    }
+}
+
+fn height(columns: &Columns, column: Option<usize>, row: usize) -> Option<i64> {
+    match columns.value(column?, row) {
+        Value::Integer(height) => Some(height),
+        _ => None,
+    }
 }
 
 /// Keys of all records of a page.
 pub fn record_keys(columns: &Columns) -> Vec<u64> {
-    (0..columns.rows()).map(|row| record_key(columns, row)).collect()
+    let of = KeyColumns::of(columns.record());
+    (0..columns.rows()).map(|row| of.record_key(columns, row)).collect()
 }
 
 /// Hashes of all fields of the records of a page.
 pub fn content_keys(columns: &Columns) -> Vec<u64> {
-    let keys = (0..columns.rows()).map(|row| {
-        let mut hasher = KeyHasher::new();
-        hasher.write_record(columns, row);
-        hasher.0
-    });
-    keys.collect()
+    let of = KeyColumns::of(columns.record());
+    (0..columns.rows()).map(|row| of.content_key(columns, row)).collect()
 }
 
 /// Hashes of the hashes of the blocks of a page's records; 0 where there is none.
 pub fn block_keys(columns: &Columns) -> Vec<u64> {
-    let column = columns.record().position("block_hash");
-    (0..columns.rows()).map(|row| column.and_then(|column| block_key(columns, column, row)).unwrap_or(0)).collect()
-}
-
-fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
-    // Some services have zeros in place of a hash that they do not know.
-    let hash = columns.text(column, row).filter(|hash| hash.bytes().any(|byte| !matches!(byte, b'0' | b'x' | b'X')))?;
-    let mut hasher = KeyHasher::new();
-    hasher.write_text(hash);
-    Some(hasher.0)
+    let of = KeyColumns::of(columns.record());
+    (0..columns.rows()).map(|row| of.block_key(columns, row).unwrap_or(0)).collect()
 }
 
 impl Rows for Columns {
@@ -140,35 +201,30 @@ impl Rows for Columns {
     }
 
     fn key(&self, row: usize) -> u64 {
-        let mut hasher = KeyHasher(record_key(self, row));
-        for column in block_columns(self.record()) {
-            hasher.write_value(&self.value(column, row));
-            hasher.end_string();
-        }
-        hasher.0
+        KeyColumns::of(self.record()).key_in_block(self, row)
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        match self.value(self.record().height()?, row) {
-            Value::Integer(height) => Some(height),
-            _ => None,
-        }
+        height(self, self.record().height(), row)
     }
 
     fn block(&self, row: usize) -> Option<u64> {
-        block_key(self, self.record().position("block_hash")?, row)
+        KeyColumns::of(self.record()).block_key(self, row)
     }
 }
 
 /// Records of a page with their keys, which several steps compare.
 pub struct KeyedRows<'a> {
     columns: &'a Columns,
+    of: KeyColumns,
     keys: Vec<u64>,
 }
 
 impl<'a> KeyedRows<'a> {
     pub fn new(columns: &'a Columns) -> Self {
-        Self { columns, keys: (0..columns.rows()).map(|row| Rows::key(columns, row)).collect() }
+        let of = KeyColumns::of(columns.record());
+        let keys = (0..columns.rows()).map(|row| of.key_in_block(columns, row)).collect();
+        Self { columns, of, keys }
     }
 }
 
@@ -182,11 +238,11 @@ impl Rows for KeyedRows<'_> {
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        self.columns.height(row)
+        height(self.columns, self.of.height, row)
     }
 
     fn block(&self, row: usize) -> Option<u64> {
-        self.columns.block(row)
+        self.of.block_key(self.columns, row)
     }
 }
 
@@ -234,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn capital_letters_of_ascii_and_no_other_bytes_become_lower_case() {
+        for byte in 0..=u8::MAX {
+            for place in 0..8 {
+                let mut word = [b'0'; 8];
+                word[place] = byte;
+                let expected = u64::from_le_bytes(word.map(|byte| byte.to_ascii_lowercase()));
+                assert_eq!(ascii_lowercase(u64::from_le_bytes(word)), expected, "{byte:#x} at {place}");
+            }
+        }
+    }
+
+    #[test]
     fn records_of_other_blocks_are_others_while_a_list_is_read() {
         for (name, fields) in [
             ("ChainTransaction", [("block_hash", ["0xa", "0xb"]), ("height", ["7", "8"])]),
@@ -250,7 +318,8 @@ mod tests {
                 let columns = columns.finish();
                 let keys = record_keys(&columns);
                 assert_eq!(keys[0], keys[1], "{name}.{field}");
-                assert_ne!(columns.key(0), columns.key(1), "{name}.{field}");
+                let rows = KeyedRows::new(&columns);
+                assert_ne!(rows.key(0), rows.key(1), "{name}.{field}");
             }
         }
     }
@@ -263,8 +332,9 @@ mod tests {
             columns.append_str(kind.position(field).unwrap(), value).unwrap();
         }
         columns.finish_row();
-        assert_eq!(columns.finish().key(0), 10_128_869_636_956_991_747);
+        assert_eq!(KeyedRows::new(&columns.finish()).key(0), 10_128_869_636_956_991_747);
         let needed = Projection::with_keys(kind, &[]);
-        assert!(block_columns(kind).all(|column| needed.contains(column)));
+        let block = KeyColumns::of(kind).block;
+        assert!(block.len() == 2 && block.into_iter().all(|column| needed.contains(column)));
     }
 }
