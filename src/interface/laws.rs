@@ -6,11 +6,19 @@
 pub struct Law {
     pub name: &'static str,
     pub endpoint: &'static str,
-    /// The law is not checked where one of these arguments is given, if a value is named: with that value.
-    pub without: &'static [(&'static str, Option<&'static str>)],
+    /// Arguments with which the law is not checked.
+    pub without: &'static [Exclusion],
     pub rule: Rule,
     /// Property of the chain without which the law need not hold.
     pub assumption: &'static str,
+}
+
+/// An argument with which a law is not checked.
+#[derive(Debug)]
+pub struct Exclusion {
+    pub argument: &'static str,
+    /// The only value of the argument that excludes the law; any, if there is none.
+    pub value: Option<&'static str>,
 }
 
 impl Law {
@@ -18,7 +26,7 @@ impl Law {
     pub fn columns(&self) -> impl Iterator<Item = &'static str> {
         let columns = match &self.rule {
             Rule::Sequence(Sequence { number, owner, state, .. }) => {
-                vec![Some(*number), self.group(), owner.map(|(column, _)| column), *state]
+                vec![Some(*number), self.group(), owner.as_ref().map(|owner| owner.column), *state]
             }
             Rule::Custody(moves) | Rule::Balances(moves) => {
                 let Moves { from, to, amount, id, height, state, protocol } = moves;
@@ -51,12 +59,24 @@ pub enum Rule {
 pub struct Sequence {
     pub number: &'static str,
     pub groups: Groups,
-    /// Column that has to be the argument of the second name: other records have other sequences.
-    pub owner: Option<(&'static str, &'static str)>,
+    pub owner: Option<Owner>,
     /// Column of the state: a pending record may leave a gap, or fill one.
     pub state: Option<&'static str>,
-    /// An argument, and its value, with which the list has the whole sequence from 0 on if it has 0.
-    pub whole: Option<(&'static str, &'static str)>,
+    pub whole: Option<Whole>,
+}
+
+/// A column that has to have the value of an argument: other records have other sequences.
+#[derive(Debug)]
+pub struct Owner {
+    pub column: &'static str,
+    pub argument: &'static str,
+}
+
+/// An argument with which the list has the whole sequence from 0 on, if it has 0.
+#[derive(Debug)]
+pub struct Whole {
+    pub argument: &'static str,
+    pub value: &'static str,
 }
 
 /// Records that are listed in any order.
@@ -102,7 +122,8 @@ const TRANSFERS: Moves = Moves {
     state: "state",
     protocol: "protocol_type",
 };
-const ALL_AMOUNTS: &[(&str, Option<&str>)] = &[("min_amount", None), ("max_amount", None)];
+const ALL_AMOUNTS: &[Exclusion] =
+    &[Exclusion { argument: "min_amount", value: None }, Exclusion { argument: "max_amount", value: None }];
 
 const fn numbers(number: &'static str) -> Sequence {
     Sequence { number, groups: Groups::Each, owner: None, state: None, whole: None }
@@ -112,12 +133,12 @@ pub static LAWS: [Law; 5] = [
     Law {
         name: "nonces",
         endpoint: "address_transactions",
-        without: &[("direction", Some("to"))],
+        without: &[Exclusion { argument: "direction", value: Some("to") }],
         rule: Rule::Sequence(Sequence {
-            owner: Some(("from_address", "address")),
+            owner: Some(Owner { column: "from_address", argument: "address" }),
             groups: Groups::Of("height"),
             state: Some("state"),
-            whole: Some(("direction", "from")),
+            whole: Some(Whole { argument: "direction", value: "from" }),
             ..numbers("nonce")
         }),
         assumption: "an address numbers its transactions from 0 on without a gap, failed ones too",
@@ -161,9 +182,10 @@ mod tests {
     fn laws_name_declared_columns_and_parameters() {
         for law in &LAWS {
             let endpoint = endpoint(law.endpoint).unwrap();
-            let mut params: Vec<&str> = law.without.iter().map(|(name, _)| *name).collect();
+            let mut params: Vec<&str> = law.without.iter().map(|exclusion| exclusion.argument).collect();
             if let Rule::Sequence(Sequence { owner, whole, .. }) = &law.rule {
-                params.extend(owner.map(|(_, name)| name).into_iter().chain(whole.map(|(name, _)| name)));
+                params.extend(owner.as_ref().map(|owner| owner.argument));
+                params.extend(whole.as_ref().map(|whole| whole.argument));
             }
             let columns: Vec<&str> = law.columns().collect();
             assert!(columns.iter().all(|name| endpoint.record().position(name).is_some()), "{}: {columns:?}", law.name);

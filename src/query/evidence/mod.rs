@@ -55,18 +55,20 @@ impl Evidence {
     pub fn of(endpoint: &str, part: Part, argument: impl Fn(&str) -> Option<String>) -> Self {
         let mut evidence = Self { part, ..Self::default() };
         for law in LAWS.iter().filter(|law| law.endpoint == endpoint) {
-            let is_excluded = law.without.iter().any(|(name, value)| {
-                let given = argument(name);
-                given.is_some() && value.is_none_or(|value| given.as_deref() == Some(value))
+            let is_excluded = law.without.iter().any(|exclusion| {
+                let given = argument(exclusion.argument);
+                given.is_some() && exclusion.value.is_none_or(|value| given.as_deref() == Some(value))
             });
             if is_excluded {
                 continue;
             }
             let check = match &law.rule {
                 Rule::Sequence(rule) => {
+                    let whole = rule.whole.as_ref();
                     evidence.is_whole_list =
-                        rule.whole.is_some_and(|(name, value)| argument(name).as_deref() == Some(value));
-                    Check::Numbers(Numbers::new(rule, part, rule.owner.and_then(|(_, name)| argument(name))))
+                        whole.is_some_and(|whole| argument(whole.argument).as_deref() == Some(whole.value));
+                    let owner = rule.owner.as_ref().and_then(|owner| argument(owner.argument));
+                    Check::Numbers(Numbers::new(rule, part, owner))
                 }
                 Rule::Custody(_) => Check::Custody(Custody::new()),
                 Rule::Balances(_) => Check::Balances(Balances::new()),

@@ -52,7 +52,7 @@ impl Numbers {
     pub fn add(&mut self, rows: &Columns) {
         let position = |name: &str| rows.record().position(name);
         let Some(number) = position(self.rule.number) else { return };
-        let owner = self.rule.owner.and_then(|(column, _)| position(column));
+        let owner = self.rule.owner.as_ref().and_then(|owner| position(owner.column));
         let group = match self.rule.groups {
             Groups::Each => None,
             Groups::Of(column) | Groups::Separate(column) => position(column),
@@ -135,7 +135,7 @@ impl Numbers {
 
     /// Number of records before the first one.
     pub fn earlier(&self) -> Option<u64> {
-        self.rule.whole?;
+        self.rule.whole.as_ref()?;
         self.whole().first().and_then(|first| u64::try_from(first).ok())
     }
 

@@ -31,7 +31,7 @@ impl Length {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Each page was read with records of the one before it.
+    /// Each page was read with records of the one before it; or nothing was read that needs a proof.
     #[default]
     Overlap,
     /// Their number. It is no evidence for the beginning of the snapshot.
