@@ -17,7 +17,7 @@ import pytest
 import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
-from repository import ROOT, TESTS
+from repository import ROOT, TESTS, row_of
 from strict_server import StrictServer
 
 if TYPE_CHECKING:
@@ -70,13 +70,15 @@ class Sample:
 
     def query(self, client: cf.Client, call: str) -> cf.Query[Any]:
         """That call, with what it must be given."""
-        needed = {
+        needed: dict[str, tuple[Any, ...]] = {
             "token_transfers": (self.token,),
             "address_transactions": (self.address,),
             "transactions_by_hash": (self.tx_ids,),
             "logs": (self.tx_ids,),
         }
-        query: cf.Query[Any] = getattr(client, call)(*needed.get(call, ()))
+        is_needed = any(param["required"] for param in reference_client.ENDPOINTS[call]["params"])
+        arguments = row_of(needed, call, "Sample.query of conftest.py") if is_needed else ()
+        query: cf.Query[Any] = getattr(client, call)(*arguments)
         return query
 
     def expected(self, service: LocalService, call: str) -> list[dict[str, Any]]:
