@@ -1,6 +1,7 @@
 //! `Places`: the places of records in a list with a count, counted from its end. Records that stay keep their place while
 //! the list grows at its head, so that the records of the result have consecutive places.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::query::snapshot::{PageRequest, Response};
@@ -12,7 +13,8 @@ pub struct Places {
     /// Records of a full page, as the first response shows them.
     page_rows: Option<(u64, u64)>,
     is_continued: bool,
-    /// Records of the first page with their places.
+    /// Records of the first page with their places, from the first on. Of equal ones the first: where records below it were
+    /// deleted, one of those above is in the place of a record.
     first_page: Vec<(u64, i64)>,
     /// True if a response since the latest record was returned, or that one, shows a record of the first page at its place.
     is_confirmed: bool,
@@ -48,9 +50,12 @@ impl Places {
         };
         let mut places = (0..response.rows.len()).map(|row| (response.rows.key(row), first - row as i64));
         if !self.is_continued && self.first_page.is_empty() && self.latest.is_none() && request.page == 1 {
-            self.first_page = places.clone().skip(rows.start).take(rows.len()).collect();
+            let mut above = HashSet::new();
+            let returned = places.clone().skip(rows.start).take(rows.len());
+            self.first_page = returned.filter(|(key, _)| above.insert(*key)).collect();
         }
-        let is_first_page_at_its_place = places.any(|place| self.first_page.contains(&place));
+        let reaches_first_page = self.first_page.last().is_some_and(|(_, lowest)| first >= *lowest);
+        let is_first_page_at_its_place = reaches_first_page && places.any(|place| self.first_page.contains(&place));
         if rows.is_empty() {
             self.is_confirmed |= is_first_page_at_its_place;
             return true;

@@ -1,6 +1,7 @@
 //! `Snapshot`: what is known of the list at the instant to which all offsets refer.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -179,10 +180,12 @@ impl Snapshot {
         self.anchors.iter().flatten().all(|(offset, _)| *offset == 0)
     }
 
-    /// Takes as anchors the last of the first records that differ from the record above them.
+    /// Takes as anchors the last of the first records that differ from all records above them: where records below it were
+    /// deleted, one of those above is in the place of an anchor.
     pub(super) fn set_anchors(&mut self, keys: &[u64], most: usize) {
-        let differing = keys.windows(2).zip(1..).filter(|(pair, _)| pair[0] != pair[1]);
-        let mut group: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
+        let mut above = HashSet::new();
+        let firsts = (0..).zip(keys.iter().copied()).filter(|(_, key)| above.insert(*key));
+        let mut group: Vec<(u64, u64)> = firsts.skip(1).collect();
         group.drain(..group.len().saturating_sub(most));
         self.first = keys.first().copied();
         self.anchors = vec![group];

@@ -10,6 +10,7 @@
 //! | of a range | is read, without the records that the list itself returned |
 //! | itself | a last look, then the count |
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::columns::Columns;
 use crate::decode;
 use crate::query::evidence::Evidence;
 use crate::query::request::{Query, ValueRange};
-use crate::query::results::{Cursor, Division, Progress};
+use crate::query::results::{Cursor, Division, KeyedRows, Progress};
 use crate::query::snapshot::{FirstPage, ListReader, PageRequest, Rows};
 
 const GROWN: &str = "The list has grown by more than the result window while it was read: whether blocks of it were replaced \
@@ -91,11 +92,12 @@ impl CutPage<'_> {
         (rows > 0 && heights.is_sorted_by(|above, below| above >= below)).then_some((rows, lowest))
     }
 
-    /// Records that a last look finds again: they differ from those above them.
+    /// Records that a last look finds again: they differ from all those above them.
     fn anchors(&self, rows: usize) -> Vec<(u64, u64)> {
-        let keys: Vec<u64> = self.rows.clone().take(rows).map(|row| Rows::key(&self.page.columns, row)).collect();
-        let differing = keys.windows(2).zip(self.offset + 1..).filter(|(pair, _)| pair[0] != pair[1]);
-        differing.map(|(pair, offset)| (offset, pair[1])).collect()
+        let keys = KeyedRows::new(&self.page.columns);
+        let mut above = HashSet::new();
+        let records = (self.offset..).zip(self.rows.clone().take(rows).map(|row| keys.key(row)));
+        records.filter(|(_, key)| above.insert(*key)).skip(1).collect()
     }
 }
 

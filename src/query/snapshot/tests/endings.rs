@@ -3,7 +3,7 @@
 use super::super::snapshot::Length;
 use super::super::snapshot::Proof;
 use super::super::{End, FirstPage, ListKind, ListReader, ListSpec, Purpose, Response, Rows, Tuning};
-use super::lists::{Keys, page, serve, spec, uncounted};
+use super::lists::{Keys, page, response, serve, spec, uncounted};
 
 /// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
 /// `total` records.
@@ -40,6 +40,24 @@ fn only_page_does_not_show_the_length_if_it_reaches_the_result_window() {
         take(&mut reader, &[1, 2, 3], 1, None).unwrap();
         assert_eq!(reader.snapshot().length, length);
     }
+}
+
+/// In the place of the first page's second 1 is its first one, two records above.
+#[test]
+fn anchor_that_is_equal_to_one_above_it_does_not_prove_that_nothing_was_deleted() {
+    let wide = ListSpec { page_size: 4, max_page_size: 4, ..spec(ListKind::Growing) };
+    let mut reader = ListReader::new(wide);
+    assert_eq!(take(&mut reader, &[1, 2, 1, 3], 3, Some(12)).unwrap(), [1, 2, 1, 3]);
+    assert_eq!(take(&mut reader, &[5, 6, 5, 6], 3, Some(12)).unwrap(), [5, 6, 5, 6]);
+    // 7 and 8 are deleted; the count says that two records are above those that are requested.
+    let _ = take(&mut reader, &[9, 10], 3, Some(10));
+    for _ in 0..20 {
+        let Some(request) = reader.next_request(0) else { break };
+        let list = [1, 2, 1, 3, 5, 6, 5, 6, 9, 10];
+        let rows = page(&list, &request);
+        let _ = reader.on_response(&request, &response(&rows, &list, &request, true));
+    }
+    assert_ne!(reader.end(), Some(End::List), "two records are missing");
 }
 
 /// The record may be where it was since another one was deleted.

@@ -147,13 +147,13 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "counted, duplicates, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..c },
             Bounds { growth: (3, 2), deaths: 1, ..c },
-            49_023,
+            49_071,
         ),
         (
             "counted, duplicates, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..c },
             Bounds { growth: (2, 2), losses: 1, max_length: 5, ..c },
-            32_765,
+            32_733,
         ),
         (
             "counted, duplicates, deletion, two in flight",
