@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::empty::BelievedEmpty;
+use super::empty::{BelievedEmpty, RepeatedLookup};
 use super::error::Error;
 use super::expectation::Expectation;
 use super::log::{self, Level};
@@ -24,6 +24,8 @@ pub struct Fetched {
     pub page: Page,
     /// Set if the response was empty, and may have been a throttle.
     pub believed_empty: Option<BelievedEmpty>,
+    /// Look-ups that were sent again as control requests.
+    pub repeated: Vec<RepeatedLookup>,
     pub attempts: u32,
     pub bytes: usize,
     pub(super) sent: Instant,
@@ -117,7 +119,8 @@ impl Client {
                     self.on_page_response(&page, expectation, sent, bytes);
                 }
                 let elapsed = sent.elapsed();
-                Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited })
+                let (believed_empty, repeated) = (None, Vec::new());
+                Ok(Fetched { page, believed_empty, repeated, attempts, bytes, sent, replayed, elapsed, waited })
             }
             Err(error) => {
                 let retry = self.on_error_response(&error, sent, replayed);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::expectation::Expectation;
+use crate::columns::Columns;
 use crate::interface::Endpoint;
 use crate::process::ForkSafeMutex;
 
@@ -44,6 +45,15 @@ pub(super) struct Control {
     pub endpoint: &'static Endpoint,
     pub target: String,
     pub expectation: Expectation,
+    /// Records of a look-up: they are the same whenever they are requested.
+    pub looked_up: Option<Columns>,
+}
+
+/// Records of a look-up, and what it returned as a control request.
+#[derive(Debug)]
+pub struct RepeatedLookup {
+    pub before: Columns,
+    pub after: Columns,
 }
 
 #[derive(Debug, Default)]
@@ -132,7 +142,7 @@ mod tests {
     fn control() -> Option<Control> {
         let expectation =
             Expectation { row_hint: 1, page: 1, offset: 0, must_have_rows: true, projection: Projection::ALL };
-        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation })
+        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation, looked_up: None })
     }
 
     /// Repetitions until a request at `sent` is believed or compared with a control request.

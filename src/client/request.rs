@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
-use super::empty::{BelievedEmpty, Control, Verdict};
+use super::empty::{BelievedEmpty, Control, RepeatedLookup, Verdict};
 use super::error::{Error, Phase};
 use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Shape};
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
@@ -25,6 +25,8 @@ struct Attempts {
     free: u32,
     /// Repetitions of a request whose response was empty; they do not count as retries.
     repetitions: u32,
+    /// Look-ups that were sent again as control requests.
+    repeated: Vec<RepeatedLookup>,
     /// Time of sending of the first of them.
     first_empty: Option<Instant>,
     /// True once a response was empty that had to have records.
@@ -94,6 +96,7 @@ impl Client {
                         self.on_page(endpoint, target, expectation, &attempts, &fetched);
                     }
                     fetched.attempts -= attempts.repetitions;
+                    fetched.repeated = attempts.repeated;
                     return Ok(fetched);
                 }
                 Err(failed) => failed,
@@ -120,7 +123,9 @@ impl Client {
             // The first page of a list has records as long as the list does.
             let expectation = Expectation { must_have_rows: true, ..expectation };
             let is_first = expectation.page == 1;
-            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation });
+            let is_lookup = !matches!(endpoint.shape, Shape::Paged { .. });
+            let looked_up = is_lookup.then(|| fetched.page.columns.clone());
+            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation, looked_up });
             empty_responses.on_records(control, fetched.sent);
             if attempts.was_emptied {
                 empty_responses.on_throttle();
@@ -150,7 +155,7 @@ impl Client {
         if let Verdict::Check(control) = &verdict
             && !fetched.replayed
         {
-            self.check_control(control, on_send).await;
+            attempts.repeated.extend(self.check_control(control, on_send).await);
             verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
         }
         let wait = match verdict {
@@ -178,21 +183,28 @@ impl Client {
         Repetition::Needless(believed)
     }
 
-    /// Requests a page that had records, to see whether the service returns records now.
-    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) {
-        let Control { endpoint, target, expectation } = control;
+    /// Requests a page that had records, to see whether the service returns records now. Returns what a look-up had and has.
+    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedLookup> {
+        let Control { endpoint, target, expectation, looked_up } = control;
         let empty_responses = &self.inner.shared.empty_responses;
-        let Ok(admission) = self.admit(target, true).await else { return empty_responses.discard_control() };
+        let Ok(admission) = self.admit(target, true).await else {
+            empty_responses.discard_control();
+            return None;
+        };
         on_send();
         let mut observation = self.observe(endpoint, target, 1, admission.waited());
         match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
-            Ok(fetched) => empty_responses.on_records(None, fetched.sent),
+            Ok(fetched) => {
+                empty_responses.on_records(None, fetched.sent);
+                return looked_up.clone().map(|before| RepeatedLookup { before, after: fetched.page.columns });
+            }
             Err(FailedAttempt { error: Error::Empty { .. }, .. }) => {
                 empty_responses.on_throttle();
                 empty_responses.discard_control();
             }
             Err(_) => empty_responses.discard_control(),
         }
+        None
     }
 
     /// Waits until the failed attempt may be repeated and returns how long that took, or returns its error.

@@ -1,6 +1,6 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::height_search::{Block, Search, SearchStep, TimePosition};
 use super::slice_fetcher::fetch;
@@ -95,6 +95,15 @@ impl<'c> Heights<'c> {
             }
         }
         Ok(None)
+    }
+
+    /// Heights that responses showed with records, if the blocks are found in the list of the query.
+    pub fn shown(&self, query: &Query) -> BTreeSet<i64> {
+        if query.endpoint().name != call(self.chain) {
+            return BTreeSet::new();
+        }
+        let head = self.head.iter().flat_map(|head| head.blocks.keys().copied());
+        head.chain(self.search.iter().flat_map(Search::heights)).collect()
     }
 
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {

@@ -1,6 +1,6 @@
 //! Requests in flight for one slice, and their responses in the order sent.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ use crate::interface::{ApiErrorKind, Order, Shape};
 use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
-use crate::query::results::{Cursor, KeyedRows, SharedReport};
+use crate::query::results::{Cursor, KeyedRows, SharedReport, record_keys};
 use crate::query::snapshot::{
     Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
@@ -24,6 +24,9 @@ pub(super) const HELD: usize = 3;
 
 /// Least records that the response to a lookup is expected to have.
 pub(super) const LOOKUP_ROWS: u64 = 16;
+
+const OTHER_RECORDS: &str = "A look-up of the client that was sent again returned other records than before: a part of \
+                             the service may lack some.";
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
@@ -131,7 +134,8 @@ impl SliceFetcher {
     /// Sends the next request, if the list has one by now. Its response is notified to `responses`.
     pub fn send_next(&mut self, query: &Query, report: &SharedReport, responses: &Arc<Notify>) -> bool {
         let Some(request) = self.next_request() else { return false };
-        let must_have_rows = must_have_rows(&self.list, &request);
+        let is_shown = request.page == 1 && query.is_shown(self.slice);
+        let must_have_rows = is_shown || must_have_rows(&self.list, &request);
         let query = query.clone();
         let slice = self.slice;
         let report = report.clone();
@@ -292,15 +296,20 @@ pub(super) async fn fetch(
         report.retries += u64::from(attempts.saturating_sub(1));
         report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
     });
+    let is_height = query.slices().height(slice).is_some();
     let fetched = match fetched {
         // One height of a range: there may be none between two others.
-        Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
+        Err(error) if error.is_absent_block() && is_height && !query.is_shown(slice) => {
             return Ok(Page::empty(query.endpoint().record()));
         }
         fetched => fetched?,
     };
     if let Some(believed) = fetched.believed_empty {
         report.add_believed_empty(query.client().empty_responses(), believed);
+    }
+    let keys = |columns| record_keys(columns).into_iter().collect::<BTreeSet<_>>();
+    if fetched.repeated.iter().any(|lookup| keys(&lookup.before) != keys(&lookup.after)) {
+        report.add_contradiction(OTHER_RECORDS);
     }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)

@@ -2,6 +2,7 @@
 
 mod derived;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::args::{Arg, Options};
@@ -38,6 +39,8 @@ pub struct Query {
     options: Options,
     /// True if all blocks of the query are younger than a year.
     is_recent: bool,
+    /// Heights that responses of the run showed with records of the list.
+    shown_heights: Arc<BTreeSet<i64>>,
     /// True if new records are followed, by their heights.
     is_followed: bool,
     projection: Projection,
@@ -96,6 +99,7 @@ impl Query {
             args,
             options,
             is_recent: false,
+            shown_heights: Arc::default(),
             is_followed: false,
             projection: Projection::ALL,
             members: None,

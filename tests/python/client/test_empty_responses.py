@@ -161,3 +161,21 @@ def test_a_throttle_is_counted_once_a_repetition_shows_it(server: StrictServer) 
     assert before is not None
     assert after.rate is not None
     assert after.rate < before
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_control_request_that_has_other_logs_than_before_is_a_reason(server: StrictServer, more: int) -> None:
+    log = {"txId": "0x1", "logIndex": "0"}
+    again = [log, {**log, "logIndex": "1"}][: 1 + more]
+    responses: dict[str, list[list[dict[str, str]]]] = {"0x1": [[log], again], "0x2": [[]]}
+
+    def logs(request: Any) -> Response:
+        left = responses[request.query["txId"]]
+        return Response(envelope(left.pop(0) if len(left) > 1 else left[0]))
+
+    server.on("logs", logs)
+    with server.client(concurrency=1) as client:
+        records = client.logs(["0x1", "0x2"]).collect()
+    assert [request.query["txId"] for request in server.requests].count("0x1") == 2
+    assert records.report.complete == (more == 0)
+    assert ["other records than before" in reason for reason in records.report.reasons] == [True] * more

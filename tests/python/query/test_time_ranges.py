@@ -122,6 +122,31 @@ def test_a_list_of_an_address_that_begins_within_a_year_is_complete(server: Stri
     assert records.report.requests == len(server.requests) == 2
 
 
+@pytest.mark.parametrize("empty", [2, 100])
+def test_a_height_that_the_search_found_with_records_is_not_empty(server: StrictServer, empty: int) -> None:
+    rows = {
+        str(height): {"txid": hex(height), "height": str(height), "transactionTime": f"170000000{height}000"}
+        for height in (7, 8, 9)
+    }
+    left = {"8": empty}
+
+    def respond(request: Request) -> Response:
+        height = request.query.get("height", "")
+        left[height] = left.get(height, 0) - 1
+        listed = [rows[height]] if height in rows and left[height] < 0 else []
+        return page_of(
+            "transactions", listed if height else [rows["9"], rows["8"], rows["7"]], limit="50", totalPage="1"
+        )
+
+    server.on("transactions", respond)
+    query = server.client(max_retries=5).transactions(start_time=1_700_000_008, end_time=1_700_000_009)
+    if empty > 5:
+        with pytest.raises(cf.ChainframeError, match="empty"):
+            query.collect()
+    else:
+        assert [record.height for record in query] == [8, 9]
+
+
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [

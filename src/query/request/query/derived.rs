@@ -1,5 +1,6 @@
 //! Queries made from another one: of a part of its records or columns, or with other values for some of its arguments.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Query;
@@ -21,6 +22,17 @@ impl Query {
     #[must_use]
     pub(in crate::query) fn with_recent(self, is_recent: bool) -> Self {
         Self { is_recent, ..self }
+    }
+
+    /// Query whose slices of these heights have records.
+    #[must_use]
+    pub(in crate::query) fn with_shown_heights(self, heights: BTreeSet<i64>) -> Self {
+        Self { shown_heights: Arc::new(heights), ..self }
+    }
+
+    /// True if a response of the run showed records of that slice.
+    pub(in crate::query) fn is_shown(&self, slice: u64) -> bool {
+        self.slices().height(slice).is_some_and(|height| self.shown_heights.contains(&height))
     }
 
     /// Query for a range of heights in place of the times of this one. An empty range has no records.
