@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.datasets.projection import Columns
 
+_READ_FIRST = "read the dataset first, for example dataset.to_table().join(...), or use SQL"
+
 
 class Dataset(pads.Dataset):
     """The result of a query as a pyarrow dataset, fetched again by each scan; made by `Query.dataset`.
@@ -104,10 +106,13 @@ class Dataset(pads.Dataset):
         raise NotImplementedError(message)
 
     def sort_by(self, *_args: object, **_options: object) -> NoReturn:
-        message = "read the dataset first, for example dataset.to_table().join(...), or use SQL"
-        raise NotImplementedError(message)
+        raise NotImplementedError(_READ_FIRST)
 
-    join = join_asof = sort_by
+    def join(self, *_args: object, **_options: object) -> NoReturn:
+        raise NotImplementedError(_READ_FIRST)
+
+    def join_asof(self, *_args: object, **_options: object) -> NoReturn:
+        raise NotImplementedError(_READ_FIRST)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._query, self._expression)
