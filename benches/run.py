@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from clients import CLIENTS, TARGET, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "target" / "bench"
@@ -129,7 +129,7 @@ def make_large_page() -> None:
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def served() -> Generator[str]:
     """Serve the pages on a free loopback port; only this nginx process is stopped at the end."""
     program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if program is None:
@@ -244,14 +244,15 @@ def compare(cpu: dict[str, float], peak: dict[str, float], size: int, delays: di
     imported, loaded = import_cost()
     (wheel,) = (ROOT / "dist").glob("*.whl")
     ours = "chainframe to_polars"
+    # Of CPU, what it took before responses were compared with each other, and 3 % more.
     budgets = [
-        ("to_polars / (aiohttp + msgspec + polars)", cpu[ours] / cpu["aiohttp + msgspec + polars"], 0.22),
-        ("to_pandas / (requests + pandas)", cpu["chainframe to_pandas"] / cpu["requests + pandas"], 0.06),
-        ("record loop / msgspec structs", cpu["chainframe record loop"] / cpu["aiohttp + msgspec structs, loop"], 0.4),
-        ("to_arrow / baseline", cpu["chainframe to_arrow"] / cpu[BASELINE_RUST], 1),
-        ("to_polars / baseline", cpu[ours] / cpu[BASELINE_RUST], 1.05),
+        ("to_polars / (aiohttp + msgspec + polars)", cpu[ours] / cpu["aiohttp + msgspec + polars"], 0.28),
+        ("to_pandas / (requests + pandas)", cpu["chainframe to_pandas"] / cpu["requests + pandas"], 0.07),
+        ("record loop / msgspec structs", cpu["chainframe record loop"] / cpu["aiohttp + msgspec structs, loop"], 0.65),
+        ("to_arrow / baseline", cpu["chainframe to_arrow"] / cpu[BASELINE_RUST], 1.2),
+        ("to_polars / baseline", cpu[ours] / cpu[BASELINE_RUST], 1.24),
         ("to_arrow: peak memory / columns", peak["chainframe to_arrow"] / size, 1.3),
-        ("to_polars: peak memory / columns", peak[ours] / size, 1.3),
+        ("to_polars: peak memory / columns", peak[ours] / size, 1.55),
         ("kept records: peak memory, MB", peak["chainframe kept records"] / MEGABYTE, 60),
         *((f"small request beside {other}: longest, ms", delay, 20) for other, delay in delays.items()),
         ("import chainframe, CPU ms", imported * 1e3, 12),
