@@ -244,7 +244,7 @@ def compare(cpu: dict[str, float], peak: dict[str, float], size: int, delays: di
     imported, loaded = import_cost()
     (wheel,) = (ROOT / "dist").glob("*.whl")
     ours = "chainframe to_polars"
-    # Of CPU, what it took before responses were compared with each other, and 3 % more.
+    # The CPU budgets are the ratios that were measured before responses were compared with each other, plus 3 %.
     budgets = [
         ("to_polars / (aiohttp + msgspec + polars)", cpu[ours] / cpu["aiohttp + msgspec + polars"], 0.28),
         ("to_pandas / (requests + pandas)", cpu["chainframe to_pandas"] / cpu["requests + pandas"], 0.07),

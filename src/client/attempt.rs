@@ -119,8 +119,17 @@ impl Client {
                     self.on_page_response(&page, expectation, sent, bytes);
                 }
                 let elapsed = sent.elapsed();
-                let (believed_empty, repeated) = (None, Vec::new());
-                Ok(Fetched { page, believed_empty, repeated, attempts, bytes, sent, replayed, elapsed, waited })
+                Ok(Fetched {
+                    page,
+                    believed_empty: None,
+                    repeated: Vec::new(),
+                    attempts,
+                    bytes,
+                    sent,
+                    replayed,
+                    elapsed,
+                    waited,
+                })
             }
             Err(error) => {
                 let retry = self.on_error_response(&error, sent, replayed);

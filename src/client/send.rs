@@ -1,4 +1,4 @@
-//! The way of an attempt out of the client: admitted, then signed, sent and recorded, or replayed from a cassette.
+//! Sending of one attempt: it is admitted, then signed, sent and recorded, or replayed from a cassette.
 
 use std::time::{Duration, SystemTime};
 

@@ -22,6 +22,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 import chainframe as cf
+from reference_client import LISTS
 from repository import row_of
 
 API_KEY = "key-1f0c77"
@@ -39,15 +40,6 @@ PATHS = {
     "transactions": "/api/v5/alpha/transaction/transaction-list",
     "transactions_by_hash": "/api/v5/alpha/transaction/transaction-multi",
     "logs": "/api/v5/alpha/log/by-transaction",
-}
-LISTS = {
-    "tokens": "tokenList",
-    "token_transfers": "transactionList",
-    "cross_chain_transactions": "data",
-    "blocks": "data",
-    "address_transactions": "transactionList",
-    "large_transactions": "transactionList",
-    "transactions": "transactionList",
 }
 CLOCK_TOLERANCE = 30
 
@@ -80,7 +72,7 @@ def envelope(data: object, *, code: object = "0", msg: str = "") -> bytes:
 def page_of(call: str, records: list[Any], **members: object) -> Response:
     """A page without its number; the only page of its list, unless `members` have other counts."""
     page: dict[str, object] = {"limit": "50", "totalPage": "1" if records else "0", **members}
-    page[row_of(LISTS, call, "LISTS of strict_server.py")] = records
+    page[row_of(LISTS, call, "LISTS of reference_client.py")] = records
     return Response(envelope([page]))
 
 

@@ -13,8 +13,8 @@ pub struct Places {
     /// Records of a full page, as the first response shows them.
     page_rows: Option<(u64, u64)>,
     is_continued: bool,
-    /// Records of the first page with their places, from the first on. Of equal ones the first: where records below it were
-    /// deleted, one of those above is in the place of a record.
+    /// Records of the first page with their places, in order; of equal records, only the first. After records below were
+    /// deleted, a record from further up is in the place of another, and an equal one would be taken for it.
     first_page: Vec<(u64, i64)>,
     /// True if a response since the latest record was returned, or that one, shows a record of the first page at its place.
     is_confirmed: bool,

@@ -14,8 +14,7 @@ pub struct ShortPages {
     /// Distance by which the last record has moved beyond what the reader knows.
     moved: u64,
     stage: Stage,
-    /// Limit of the first page, and its rows if they are too few.
-    first: Option<(u64, Option<u64>)>,
+    first: Option<FirstPage>,
     /// True if another page has more rows than the first one.
     is_uneven: bool,
     /// Greatest length that pages of one record have shown.
@@ -33,6 +32,13 @@ enum Stage {
     Unproven,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct FirstPage {
+    limit: u64,
+    /// Its number of rows, if that is less than the response says.
+    too_few: Option<u64>,
+}
+
 /// Keys of the latest returned records, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Latest<'a>(pub &'a [u64]);
@@ -48,9 +54,9 @@ impl ShortPages {
             self.longest = self.longest.max(response.total_pages.unwrap_or(0));
             return;
         }
-        let (limit, first) =
-            *self.first.get_or_insert((request.limit, Some(rows).filter(|_| is_short && request.page == 1)));
-        self.is_uneven |= limit == request.limit && first.is_some_and(|first| rows > first);
+        let too_few = if is_short && request.page == 1 { Some(rows) } else { None };
+        let first = *self.first.get_or_insert(FirstPage { limit: request.limit, too_few });
+        self.is_uneven |= request.limit == first.limit && first.too_few.is_some_and(|of_first| rows > of_first);
     }
 
     /// True if records that were taken for newer ones than those of the first page may belong to it: `returned` records were

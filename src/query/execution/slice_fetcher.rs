@@ -26,7 +26,7 @@ pub(super) const HELD: usize = 3;
 pub(super) const LOOKUP_ROWS: u64 = 16;
 
 const OTHER_RECORDS: &str = "A look-up of the client that was sent again returned other records than before: a part of \
-                             the service may lack some.";
+                             the service may lack some. Run the query again.";
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
