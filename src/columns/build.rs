@@ -7,6 +7,7 @@ use arrow_array::{Array, NullArray, cast::AsArray};
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
+use super::texts::TextBuilder;
 use super::views::StringViewBuilder;
 use super::{Column, Columns, Projection, StringLayout};
 use crate::interface::{Kind, ParseError, RecordType};
@@ -20,7 +21,7 @@ enum Builder {
     Integer(Int64Builder),
     Time(TimestampMillisecondBuilder),
     Boolean(BooleanBuilder),
-    Utf8(StringBuilder),
+    Utf8(TextBuilder),
     Utf8View(StringViewBuilder),
     Utf8List(ListBuilder<StringBuilder>),
     /// Number of values that were not decoded.
@@ -36,7 +37,7 @@ impl Builder {
             }
             Kind::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
             Kind::Amount | Kind::ApproxDecimal | Kind::Uint256 | Kind::Utf8 | Kind::Direction => match layout {
-                StringLayout::Utf8 => Self::Utf8(StringBuilder::with_capacity(rows, text)),
+                StringLayout::Utf8 => Self::Utf8(TextBuilder::with_capacity(rows, text)),
                 StringLayout::Utf8View => Self::Utf8View(StringViewBuilder::with_capacity(rows, text)),
             },
             Kind::Utf8List => Self::Utf8List(
@@ -63,19 +64,18 @@ impl Builder {
             (Self::Integer(builder), Column::Integer(values)) => builder.append_array(values),
             (Self::Time(builder), Column::Time(values)) => builder.append_array(values),
             (Self::Boolean(builder), Column::Boolean(values)) => builder.append_array(values),
-            (Self::Utf8(builder), Column::Utf8(values)) => {
-                builder
-                    .append_array(values)
-                    .expect("columns are finished long before their strings exceed 32-bit offsets");
-            }
-            (Self::Utf8(builder), Column::Utf8View(values)) => super::views::append(builder, values),
+            (Self::Utf8(texts), Column::Utf8(values)) => texts.append_all(values),
+            (Self::Utf8(texts), Column::Utf8View(values)) => texts.append_views(values),
             (Self::Utf8View(views), Column::Utf8(values)) => views.append_all(&super::views::of(values)),
             (Self::Utf8View(views), Column::Utf8View(values)) => views.append_all(values),
             (Self::Utf8List(builder), Column::Utf8List(lists)) => {
                 for list in lists.iter() {
                     if let Some(list) = &list {
                         let items = list.as_string::<i32>();
-                        builder.values().append_array(items).expect("likewise");
+                        builder
+                            .values()
+                            .append_array(items)
+                            .expect("columns are finished long before 32-bit offsets end");
                     }
                     builder.append(list.is_some());
                 }
@@ -215,11 +215,12 @@ impl ColumnsBuilder {
         }
     }
 
+    /// Appends a text as it is, to a column whose values are kept as texts.
     #[inline]
-    fn append_text(&mut self, column: usize, text: &str) {
+    pub fn append_text(&mut self, column: usize, text: &str) {
         if self.is_open(column) {
             match &mut self.builders[column] {
-                Builder::Utf8(texts) => texts.append_value(text),
+                Builder::Utf8(texts) => texts.append(text),
                 Builder::Utf8View(views) => views.append(text, &self.body),
                 _ => {}
             }
@@ -239,7 +240,7 @@ impl ColumnsBuilder {
         while open != 0 {
             let column = open.trailing_zeros() as usize;
             match &mut self.builders[column] {
-                Builder::Utf8(builder) if self.empty & (1 << column) != 0 => builder.append_value(""),
+                Builder::Utf8(texts) if self.empty & (1 << column) != 0 => texts.append(""),
                 Builder::Utf8View(views) if self.empty & (1 << column) != 0 => views.append("", &self.body),
                 builder => builder.append_null(),
             }

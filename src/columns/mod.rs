@@ -4,6 +4,7 @@ mod build;
 mod export;
 mod json;
 mod projection;
+mod texts;
 mod value;
 mod views;
 
@@ -71,8 +72,10 @@ impl Column {
     fn text_size(&self) -> usize {
         match self {
             Self::Utf8(texts) => size_of_texts(texts),
-            // A view begins with the length of its text.
-            Self::Utf8View(texts) => texts.views().iter().map(|view| *view as u32 as usize).sum(),
+            // A view begins with the length of its text. No memory has texts whose lengths overflow.
+            Self::Utf8View(texts) => {
+                texts.views().iter().fold(0, |size: usize, view| size.wrapping_add(*view as u32 as usize))
+            }
             Self::Utf8List(lists) => size_of_texts(lists.values().as_string()),
             _ => 0,
         }

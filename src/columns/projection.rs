@@ -28,6 +28,11 @@ impl Projection {
         if (0..record.fields.len()).all(|column| columns.contains(column)) { Self::ALL } else { columns }
     }
 
+    /// Bit i: column i.
+    pub fn mask(self) -> u64 {
+        self.0
+    }
+
     pub fn contains(self, column: usize) -> bool {
         self.0 & (1 << column) != 0
     }

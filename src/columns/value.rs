@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use arrow_array::cast::AsArray;
+use arrow_array::{Array as _, cast::AsArray};
 
 use super::Column;
 use crate::interface::{Kind, Number};
@@ -24,22 +24,19 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     pub(super) fn of(column: &'a Column, kind: Kind, row: usize) -> Self {
-        if matches!(column, Column::Skipped(_)) || column.array().is_null(row) {
-            return Self::Null;
-        }
         match column {
-            Column::Integer(array) => Self::Integer(array.value(row)),
-            Column::Time(array) => Self::Time(array.value(row)),
-            Column::Boolean(array) => Self::Boolean(array.value(row)),
-            Column::Utf8(array) => Self::of_text(array.value(row), kind),
-            Column::Utf8View(array) => Self::of_text(array.value(row), kind),
-            Column::Utf8List(array) => {
+            Column::Integer(array) if array.is_valid(row) => Self::Integer(array.value(row)),
+            Column::Time(array) if array.is_valid(row) => Self::Time(array.value(row)),
+            Column::Boolean(array) if array.is_valid(row) => Self::Boolean(array.value(row)),
+            Column::Utf8(array) if array.is_valid(row) => Self::of_text(array.value(row), kind),
+            Column::Utf8View(array) if array.is_valid(row) => Self::of_text(array.value(row), kind),
+            Column::Utf8List(array) if array.is_valid(row) => {
                 let offsets = array.value_offsets();
                 let items = array.values().as_string::<i32>();
                 let range = offsets[row] as usize..offsets[row + 1] as usize;
                 Self::Utf8List(range.map(|item| items.value(item)).collect())
             }
-            Column::Skipped(_) => Self::Null,
+            _ => Self::Null,
         }
     }
 }

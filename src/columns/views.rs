@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{StringBuilder, make_view};
+use arrow_array::builder::make_view;
 use arrow_array::{Array, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, NullBufferBuilder};
+
+use super::texts::TextBuilder;
 
 /// Longest string that is stored within its view.
 const MAX_INLINE: usize = 12;
@@ -30,22 +32,19 @@ impl StringViewBuilder {
     }
 
     /// Appends a string, which may be a part of the body.
+    #[inline]
     pub fn append(&mut self, text: &str, body: &Buffer) {
-        let view = if text.len() <= MAX_INLINE { make_view(text.as_bytes(), 0, 0) } else { self.long(text, body) };
+        let view = view_within(text, body).unwrap_or_else(|| self.view_of_other(text, body));
         self.views.push(view);
     }
 
-    #[inline]
-    fn long(&mut self, text: &str, body: &Buffer) -> u128 {
-        let offset = text.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
-        let is_within = offset.checked_add(text.len()).is_some_and(|end| end <= body.len());
-        if is_within && let Ok(offset) = u32::try_from(offset) {
-            return make_view(text.as_bytes(), 0, offset);
+    /// The view of a string that is not in the body, or at its very end.
+    #[cold]
+    fn view_of_other(&mut self, text: &str, body: &Buffer) -> u128 {
+        if text.len() <= MAX_INLINE {
+            return make_view(text.as_bytes(), 0, 0);
         }
-        let offset = u32::try_from(self.overflow.len())
-            .expect("columns are finished long before their strings exceed 32-bit offsets");
-        self.overflow.extend_from_slice(text.as_bytes());
-        make_view(text.as_bytes(), u32::from(!body.is_empty()), offset)
+        make_view(text.as_bytes(), u32::from(!body.is_empty()), self.push_overflow(text))
     }
 
     pub fn append_null(&mut self) {
@@ -99,6 +98,21 @@ impl StringViewBuilder {
     }
 }
 
+/// The view of a string in the body: its length and itself if it is short; or its length, its first four bytes, the number
+/// of the body, and the offset there. Both are made from the sixteen bytes from its first on, and without a call.
+#[inline]
+fn view_within(text: &str, body: &[u8]) -> Option<u128> {
+    let offset = text.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
+    let after = body.get(offset..)?;
+    let first = u128::from_le_bytes(*after.first_chunk()?);
+    let length = text.len();
+    if length <= MAX_INLINE {
+        return Some(length as u128 | (first & ((1 << (8 * length)) - 1)) << 32);
+    }
+    let offset = u32::try_from(offset).ok().filter(|_| length <= after.len())?;
+    Some(length as u128 | u128::from(first as u32) << 32 | u128::from(offset) << 96)
+}
+
 /// Views of the strings of an array. Long strings are not copied.
 pub fn of(texts: &StringArray) -> StringViewArray {
     if texts.value_offsets().windows(2).any(|ends| (ends[1] - ends[0]) as usize > MAX_INLINE) {
@@ -111,18 +125,9 @@ pub fn of(texts: &StringArray) -> StringViewArray {
 /// The strings of an array without its buffers.
 pub fn copied(texts: &StringViewArray) -> StringArray {
     let size = texts.lengths().map(|length| length as usize).sum();
-    let mut copy = StringBuilder::with_capacity(texts.len(), size);
-    append(&mut copy, texts);
+    let mut copy = TextBuilder::with_capacity(texts.len(), size);
+    copy.append_views(texts);
     copy.finish()
-}
-
-/// Appends the strings of an array to a builder.
-pub fn append(builder: &mut StringBuilder, texts: &StringViewArray) {
-    if texts.null_count() == 0 {
-        (0..texts.len()).for_each(|row| builder.append_value(texts.value(row)));
-    } else {
-        builder.extend(texts);
-    }
 }
 
 #[cfg(test)]

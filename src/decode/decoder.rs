@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::interface::{Deployment, Endpoint, RecordType, Shape};
+use crate::interface::{Deployment, Endpoint, Kind, RecordType, Shape};
 
 /// Number of records that any page may have.
 const MIN_RECORD_LIMIT: usize = 10_000;
@@ -20,11 +20,38 @@ pub struct Decoder {
     max_results: usize,
     /// Bit i: column i is part of a record's identity.
     pub(super) identity: u64,
-    /// Wire name as written between two values, and its column. The first spelling of every field comes first, in the order
-    /// in which the API sends them.
-    keys: Vec<(String, usize)>,
+    /// Bit i: column i has decimal numbers.
+    pub(super) decimals: u64,
+    /// The first spelling of every field comes first, in the order in which the API sends them.
+    keys: Vec<Key>,
     /// First spelling of each column.
     names: Arc<[String]>,
+}
+
+/// A member of records.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// Its wire name as written between two values.
+    written: String,
+    pub column: usize,
+    /// The bit of the column if this is its first spelling, and its values are kept as the texts that are sent.
+    pub as_sent: u64,
+}
+
+impl Key {
+    /// The name as written after a value.
+    pub fn after_value(&self) -> &str {
+        &self.written
+    }
+
+    /// The name as written after a comma, or as the first one.
+    pub fn first(&self) -> &str {
+        &self.written[1..]
+    }
+
+    fn name(&self) -> &str {
+        &self.written[2..self.written.len() - 2]
+    }
 }
 
 impl Decoder {
@@ -34,8 +61,12 @@ impl Decoder {
         let mut keys = Vec::new();
         for nth in 0..spellings {
             for (column, field) in record.sent() {
-                let name = field.wire.get(nth).map(|name| format!(",\"{}\":", deployment.expand(name)));
-                keys.extend(name.map(|name| (name, column)));
+                let is_kept = nth == 0 && matches!(field.kind, Kind::Utf8 | Kind::Amount | Kind::ApproxDecimal);
+                let as_sent = if is_kept { 1 << column } else { 0 };
+                keys.extend(field.wire.get(nth).map(|name| {
+                    let written = format!(",\"{}\":", deployment.expand(name));
+                    Key { written, column, as_sent }
+                }));
             }
         }
         let max_results =
@@ -43,7 +74,10 @@ impl Decoder {
         let names = record.fields.iter().map(|field| deployment.expand(field.wire[0])).collect();
         let identity = record.identity.iter().filter_map(|name| record.position(name));
         let identity = identity.fold(0, |mask, column| mask | 1 << column);
-        Self { record, shape: endpoint.shape, deployment: deployment.clone(), max_results, identity, keys, names }
+        let decimals = record.sent().filter(|(_, field)| matches!(field.kind, Kind::Amount | Kind::ApproxDecimal));
+        let decimals = decimals.fold(0, |mask, (column, _)| mask | 1 << column);
+        let deployment = deployment.clone();
+        Self { record, shape: endpoint.shape, deployment, max_results, identity, decimals, keys, names }
     }
 
     /// Maximum number of records of a response to a request for `rows`: a body of a few kilobytes can hold millions
@@ -56,40 +90,36 @@ impl Decoder {
     /// The column of a wire name. Members mostly come in one order, so the search starts where the last one ended.
     pub(super) fn column(&self, name: &str, hint: &mut usize) -> Option<usize> {
         let (before, after) = self.keys.split_at((*hint).min(self.keys.len()));
-        let found = after.iter().position(|(written, _)| unquoted(written) == name);
+        let found = after.iter().position(|key| key.name() == name);
         let found = match found {
             Some(position) => before.len() + position,
-            None => before.iter().position(|(written, _)| unquoted(written) == name)?,
+            None => before.iter().position(|key| key.name() == name)?,
         };
         *hint = found + 1;
-        Some(self.keys[found].1)
+        Some(self.keys[found].column)
     }
 
     /// Index of a wire name among the keys.
     pub(super) fn key(&self, name: &str) -> Option<usize> {
-        self.keys.iter().position(|(written, _)| unquoted(written) == name)
+        self.keys.iter().position(|key| key.name() == name)
     }
 
     pub(super) fn key_column(&self, key: usize) -> usize {
-        self.keys[key].1
+        self.keys[key].column
     }
 
     /// The next member where members come in the usual order.
-    pub(super) fn expected(&self, hint: usize) -> Option<(&str, usize)> {
-        self.keys.get(hint).map(|(written, column)| (written.as_str(), *column))
+    pub(super) fn expected(&self, hint: usize) -> Option<&Key> {
+        self.keys.get(hint)
     }
 
     /// The wire name that was found most recently.
     pub(super) fn spelling(&self, hint: usize) -> &str {
-        unquoted(&self.keys[hint - 1].0)
+        self.keys[hint - 1].name()
     }
 
     /// First spelling of each column.
     pub fn names(&self) -> &Arc<[String]> {
         &self.names
     }
-}
-
-fn unquoted(written: &str) -> &str {
-    &written[2..written.len() - 2]
 }

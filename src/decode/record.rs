@@ -1,12 +1,12 @@
 //! Decodes records: members in any order and any spelling, missing or unknown; each value by its kind.
 
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Key};
 use super::error::DecodeError;
 use super::json::ValueKind;
 use super::members::{TWICE, Use};
 use super::reader::{Reader, syntax};
 use crate::columns::ColumnsBuilder;
-use crate::interface::{Kind, ParseError};
+use crate::interface::{Kind, ParseError, is_plain};
 
 /// A record that is being decoded.
 struct Record {
@@ -40,18 +40,26 @@ impl Decoder {
         let mut hint = 0;
         let mut more = reader.json.enter(b'}').map_err(syntax)?;
         while more {
-            let name = reader.json.key().map_err(syntax)?;
-            let column = self.column(name, &mut hint);
-            if column.is_none() {
-                reader.members.add_unknown(name);
+            match self.expected(hint) {
+                Some(key) if reader.json.consume(key.first()) => {
+                    hint += 1;
+                    self.expected_member(reader, key, hint, &mut record, rows)?;
+                }
+                _ => {
+                    let name = reader.json.key().map_err(syntax)?;
+                    let column = self.column(name, &mut hint);
+                    if column.is_none() {
+                        reader.members.add_unknown(name);
+                    }
+                    self.member(reader, column, hint, &mut record, rows)?;
+                }
             }
-            self.member(reader, column, hint, &mut record, rows)?;
             // Nearly always the next declared member follows, without whitespace.
-            while let Some((written, column)) = self.expected(hint)
-                && reader.json.consume(written)
+            while let Some(key) = self.expected(hint)
+                && reader.json.consume(key.after_value())
             {
                 hint += 1;
-                self.member(reader, Some(column), hint, &mut record, rows)?;
+                self.expected_member(reader, key, hint, &mut record, rows)?;
             }
             more = reader.json.next_element(b'}').map_err(syntax)?;
         }
@@ -64,6 +72,40 @@ impl Decoder {
         reader.members.add_record(record.columns);
         rows.finish_row();
         Ok(())
+    }
+
+    #[inline]
+    fn expected_member(
+        &self,
+        reader: &mut Reader<'_>,
+        key: &Key,
+        hint: usize,
+        record: &mut Record,
+        rows: &mut ColumnsBuilder,
+    ) -> Result<(), DecodeError> {
+        match self.as_sent(reader, key, record, rows) {
+            true => Ok(()),
+            false => self.member(reader, Some(key.column), hint, record, rows),
+        }
+    }
+
+    /// Reads a text or a plain number, as most values are. False if the next value is another one, and was not read.
+    #[inline]
+    fn as_sent(&self, reader: &mut Reader<'_>, key: &Key, record: &mut Record, rows: &mut ColumnsBuilder) -> bool {
+        if key.as_sent & reader.projection.mask() & !record.columns == 0 {
+            return false;
+        }
+        let Some((text, end)) = reader.json.plain_string() else { return false };
+        if self.decimals & key.as_sent != 0 && !is_plain(text) {
+            return false;
+        }
+        reader.json.seek(end);
+        record.columns |= key.as_sent;
+        match text.is_empty() {
+            true => rows.append_empty(key.column),
+            false => rows.append_text(key.column, text),
+        }
+        true
     }
 
     #[inline]

@@ -34,8 +34,10 @@ fn bits(block: &[u8; 64]) -> u64 {
 
 #[inline]
 fn bits_of(bytes: u8x16) -> u32 {
-    let is = |byte| bytes.simd_eq(u8x16::splat(byte));
-    (is(b'"') | is(b'\\') | bytes.min(u8x16::splat(0x1F)).simd_eq(bytes)).to_bitmask()
+    // Without the bit in which it differs from a blank, a quote follows the control characters, and nothing else does.
+    let folded = bytes ^ u8x16::splat(b'"' ^ b' ');
+    let is_quote_or_control = folded.min(u8x16::splat(b' ')).simd_eq(folded);
+    (is_quote_or_control | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The kinds of values, and the reading of each from the string that the service sends. The caller handles `""` and
 //! `null`, which are no value for every kind but strings.
 
-use super::number::Number;
+use super::number::{Number, whole};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -67,7 +67,7 @@ const MIN_MILLISECONDS: u64 = 100_000_000_000;
 impl Kind {
     pub fn integer(text: &str) -> Result<i64, ParseError> {
         // Nearly every integer is written plainly. The standard library reads digits after a sign, and nothing else.
-        if let Ok(value) = text.parse() {
+        if let Some(value) = whole(text).or_else(|| text.parse().ok()) {
             return Ok(value);
         }
         Number::parse(text).and_then(|number| number.to_i64()).ok_or(ParseError("a 64-bit integer"))

@@ -231,6 +231,32 @@ fn scaled_at_once(text: &[u8], scale: i8) -> Option<i128> {
     Some(product + i128::from(digits(fraction)? * missing))
 }
 
+/// True for a number that has no other, shorter notation.
+pub fn is_shortest(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    let point = digits_end(digits, 0);
+    let is_whole_shortest = matches!(digits[..point], [b'0'] | [b'1'..=b'9', ..]);
+    let is_fraction_shortest = match digits[point..] {
+        [] => true,
+        [b'.', .., b'1'..=b'9'] => digits_end(digits, point + 1) == digits.len(),
+        _ => false,
+    };
+    is_whole_shortest && is_fraction_shortest && (text.len() == digits.len() || digits != b"0")
+}
+
+/// True for digits, with a point among them or without, as nearly every number is sent: one that `Number::parse` reads.
+pub fn is_plain(text: &str) -> bool {
+    let text = text.as_bytes();
+    let point = digits_end(text, 0);
+    let is_to_end = point == text.len() || text[point] == b'.' && digits_end(text, point + 1) == text.len();
+    point > 0 && is_to_end && text.len() <= MAX_LEN
+}
+
+/// The integer of 1 to 18 digits, without a sign.
+pub fn whole(text: &str) -> Option<i64> {
+    if text.is_empty() || text.len() > MAX_DIGITS { None } else { digits(text.as_bytes()) }
+}
+
 /// The integer of at most 18 digits.
 fn digits(text: &[u8]) -> Option<i64> {
     let (words, rest) = text.as_chunks();

@@ -166,6 +166,16 @@ proptest! {
     }
 
     #[test]
+    fn plain_and_shortest_notations_are_told_from_others(text in "[-+]?[0-9]{0,20}[.]?[0-9]{0,20}([eE.:/]?[0-9]{1,2})?") {
+        let number = Number::parse(&text);
+        let is_signed = text.starts_with(['-', '+', '.']);
+        prop_assert_eq!(is_plain(&text), number.is_some() && !is_signed && !text.contains(['e', 'E']));
+        prop_assert_eq!(is_shortest(&text), number.is_some_and(|number| number.shortest() == text));
+        let is_whole = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        prop_assert_eq!(whole(&text), text.parse().ok().filter(|_| is_whole));
+    }
+
+    #[test]
     fn arbitrary_strings_do_not_panic(text in "[-+0-9.eE]{0,40}") {
         if let Some(number) = Number::parse(&text) {
             let _ = (number.scaled(18), number.to_i64(), number.to_integer_text(), number.canonical());
