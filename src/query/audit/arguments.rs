@@ -122,12 +122,15 @@ impl Arguments {
 impl Condition {
     /// True if one of the columns meets the test, or none of them has a value. A value that is not known may meet it.
     fn is_possible(&self, columns: &Columns, row: usize) -> bool {
-        let values = self.columns.iter().map(|column| columns.value(*column, row));
-        if values.clone().any(|value| matches!(value, Value::Null)) {
-            return true;
+        let mut is_met = None;
+        for column in &self.columns {
+            let value = columns.value(*column, row);
+            if matches!(value, Value::Null) {
+                return true;
+            }
+            is_met = self.test.is_met(&value).map(|this| this || is_met == Some(true)).or(is_met);
         }
-        let results = values.filter_map(|value| self.test.is_met(&value));
-        results.reduce(|some, other| some || other).unwrap_or(true)
+        is_met.unwrap_or(true)
     }
 }
 

@@ -88,7 +88,12 @@ impl Heights {
     }
 
     /// Takes the heights of the returned records of a page, if each has one. Fails with what contradicts their order.
-    pub fn on_page(&mut self, order: Order, heights: Option<&[i64]>, keys: &[u64]) -> Result<(), String> {
+    pub fn on_page(
+        &mut self,
+        order: Order,
+        heights: Option<&[i64]>,
+        keys: impl Fn() -> Vec<u64>,
+    ) -> Result<(), String> {
         if order == Order::NewestFirst
             && let Some(continued) = self.continued
         {
@@ -96,7 +101,7 @@ impl Heights {
         }
         match (order, heights) {
             (Order::NewestFirst, Some(heights)) if is_sorted(heights, Direction::Falling) => self.on_records(heights),
-            (Order::Consecutive, Some(heights)) => self.on_blocks(heights, keys),
+            (Order::Consecutive, Some(heights)) => self.on_blocks(heights, &keys()),
             _ => {
                 self.latest = None;
                 self.latest_level = None;

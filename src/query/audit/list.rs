@@ -249,8 +249,8 @@ impl ListAudit {
 
     fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
         let heights = heights_of(response, kept.iter().copied());
-        let keys: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
-        self.heights.on_page(self.subject.order, heights.as_deref(), &keys)
+        let keys = || kept.iter().map(|row| response.rows.key(*row)).collect();
+        self.heights.on_page(self.subject.order, heights.as_deref(), keys)
     }
 
     fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {

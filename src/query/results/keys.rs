@@ -4,108 +4,18 @@
 //! While a list is read, a record is identified together with its block: a reorganization that includes it again in
 //! another block makes it another record.
 
-use crate::columns::{Columns, Value};
-use crate::interface::{Number, RecordType};
+use std::ops::Range;
+use std::slice;
+use std::sync::LazyLock;
+
+use arrow_array::Array as _;
+
+use super::key_hasher::KeyHasher;
+use crate::columns::{Column, Columns};
+use crate::interface::{RECORDS, RecordType};
 use crate::query::snapshot::Rows;
 
-/// Hash of a sequence of byte strings. Each string is read in words of eight bytes, little-endian, the last one padded
-/// with zeros; each word is mixed with its number of bytes, then multiplied and folded. 0xff ends a string.
-struct KeyHasher(u64);
-
-impl KeyHasher {
-    fn new() -> Self {
-        Self(0x5851_f42d_4c95_7f2d)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.write_words(bytes, |word| word);
-    }
-
-    fn end_string(&mut self) {
-        self.mix(0xff, 1);
-    }
-
-    /// Hashes and addresses mean the same in either letter case, and services send both.
-    fn write_text(&mut self, text: &str) {
-        let is_hex = text.starts_with("0x") || text.starts_with("0X");
-        match is_hex {
-            true => self.write_words(text.as_bytes(), ascii_lowercase),
-            false => self.write(text.as_bytes()),
-        }
-    }
-
-    fn write_words(&mut self, bytes: &[u8], mapped: impl Fn(u64) -> u64) {
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.mix(mapped(u64::from_le_bytes(*word)), 8);
-        }
-        if !rest.is_empty() {
-            let word = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            self.mix(mapped(word), rest.len());
-        }
-    }
-
-    fn mix(&mut self, word: u64, bytes: usize) {
-        self.0 = (self.0 ^ word ^ bytes as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 29;
-    }
-
-    /// A number by its value.
-    fn write_number(&mut self, text: &str) {
-        match is_shortest(text) {
-            true => self.write(text.as_bytes()),
-            false => self.write(Number::parse(text).map_or_else(|| text.into(), |number| number.shortest()).as_bytes()),
-        }
-    }
-
-    fn write_value(&mut self, value: &Value<'_>) {
-        match value {
-            Value::Null => {}
-            Value::Integer(number) | Value::Time(number) => self.write(&number.to_le_bytes()),
-            Value::Boolean(value) => self.write(&[u8::from(*value)]),
-            Value::Number(string) | Value::Uint256(string) => self.write_number(string),
-            Value::Utf8(string) => self.write_text(string),
-            Value::Utf8List(strings) => {
-                for string in strings {
-                    self.write_text(string);
-                    self.end_string();
-                }
-            }
-        }
-    }
-
-    fn write_values(&mut self, columns: &Columns, of: &[usize], row: usize) {
-        for column in of {
-            self.write_value(&columns.value(*column, row));
-            self.end_string();
-        }
-    }
-}
-
-/// Eight bytes of text, with the capital letters of ASCII in lower case: every record has some 300 bytes of hex.
-fn ascii_lowercase(word: u64) -> u64 {
-    const EACH_BYTE: u64 = u64::from_le_bytes([1; 8]);
-    let ascii = word & (0x7f * EACH_BYTE);
-    // The highest bit of each byte shows whether an addition has passed 0x7f.
-    let is_from_a = ascii + u64::from(0x80 - b'A') * EACH_BYTE;
-    let is_after_z = ascii + u64::from(0x7f - b'Z') * EACH_BYTE;
-    let is_capital = is_from_a & !is_after_z & !word & (0x80 * EACH_BYTE);
-    word | is_capital >> 2
-}
-
-/// True for a number that has no other, shorter notation.
-fn is_shortest(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
-    let point = digits.iter().position(|byte| *byte == b'.');
-    let whole = &digits[..point.unwrap_or(digits.len())];
-    let fraction = point.map(|point| &digits[point + 1..]);
-    let is_whole_shortest = matches!(whole, [b'0'] | [b'1'..=b'9', ..]) && whole.iter().all(u8::is_ascii_digit);
-    let is_fraction_shortest = fraction
-        .is_none_or(|fraction| matches!(fraction, [.., b'1'..=b'9']) && fraction.iter().all(u8::is_ascii_digit));
-    is_whole_shortest && is_fraction_shortest && text != "-0"
-}
-
-/// Columns that make the keys of records of a type: found by their names once for all rows of a page.
+/// Columns that make the keys of records of a type.
 struct KeyColumns {
     identity: Vec<usize>,
     all: Vec<usize>,
@@ -116,7 +26,14 @@ struct KeyColumns {
 }
 
 impl KeyColumns {
-    fn of(record: &RecordType) -> Self {
+    /// Those of a record type, which are found by their names once.
+    fn of(record: &RecordType) -> &'static Self {
+        static ALL: LazyLock<[KeyColumns; RECORDS.len()]> = LazyLock::new(|| RECORDS.map(KeyColumns::new));
+        let position = RECORDS.iter().position(|declared| declared.name == record.name);
+        &ALL[position.expect("every record type is declared")]
+    }
+
+    fn new(record: &RecordType) -> Self {
         let block_hash = record.position("block_hash");
         Self {
             identity: record.identity.iter().filter_map(|name| record.position(name)).collect(),
@@ -127,35 +44,26 @@ impl KeyColumns {
         }
     }
 
-    /// Key of one record: of its identifying fields, or of all its fields if it has none of them.
-    fn record_key(&self, columns: &Columns, row: usize) -> u64 {
-        let mut hasher = KeyHasher::new();
-        let mut is_identified = false;
-        for column in &self.identity {
-            let value = columns.value(*column, row);
-            is_identified |=
-                matches!(value, Value::Utf8(text) | Value::Number(text) | Value::Uint256(text) if !text.is_empty());
-            hasher.write_value(&value);
-            hasher.end_string();
+    /// Hashes of some records: of their identifying fields, or of all their fields if they have none of them.
+    fn record_hashes(&self, columns: &Columns, rows: Range<usize>) -> Vec<KeyHasher> {
+        let mut hashers = hashes_of(columns, &self.identity, rows.clone());
+        for (row, hasher) in rows.zip(&mut hashers) {
+            if !self.is_identified(columns, row) {
+                write_columns(slice::from_mut(hasher), columns, &self.all, row);
+            }
         }
-        if !is_identified {
-            hasher.write_values(columns, &self.all, row);
-        }
-        hasher.0
+        hashers
     }
 
-    /// Hash of all fields of one record.
-    fn content_key(&self, columns: &Columns, row: usize) -> u64 {
-        let mut hasher = KeyHasher::new();
-        hasher.write_values(columns, &self.all, row);
-        hasher.0
+    fn is_identified(&self, columns: &Columns, row: usize) -> bool {
+        self.identity.iter().any(|column| columns.text(*column, row).is_some_and(|text| !text.is_empty()))
     }
 
-    /// Key of a record in its block.
-    fn key_in_block(&self, columns: &Columns, row: usize) -> u64 {
-        let mut hasher = KeyHasher(self.record_key(columns, row));
-        hasher.write_values(columns, &self.block, row);
-        hasher.0
+    /// Keys of some records in their blocks.
+    fn keys_in_blocks(&self, columns: &Columns, rows: Range<usize>) -> Vec<u64> {
+        let mut hashers = self.record_hashes(columns, rows.clone());
+        write_columns(&mut hashers, columns, &self.block, rows.start);
+        finished(hashers)
     }
 
     fn block_key(&self, columns: &Columns, row: usize) -> Option<u64> {
@@ -166,27 +74,39 @@ impl KeyColumns {
         }
         let mut hasher = KeyHasher::new();
         hasher.write_text(hash);
-        Some(hasher.0)
+        Some(hasher.finish())
     }
 }
 
+fn write_columns(hashers: &mut [KeyHasher], columns: &Columns, of: &[usize], first: usize) {
+    of.iter().for_each(|column| KeyHasher::write_column(hashers, columns, *column, first));
+}
+
+fn hashes_of(columns: &Columns, of: &[usize], rows: Range<usize>) -> Vec<KeyHasher> {
+    let mut hashers = vec![KeyHasher::new(); rows.len()];
+    write_columns(&mut hashers, columns, of, rows.start);
+    hashers
+}
+
+fn finished(hashers: Vec<KeyHasher>) -> Vec<u64> {
+    hashers.into_iter().map(KeyHasher::finish).collect()
+}
+
 fn height(columns: &Columns, column: Option<usize>, row: usize) -> Option<i64> {
-    match columns.value(column?, row) {
-        Value::Integer(height) => Some(height),
+    match columns.column(column?) {
+        Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
         _ => None,
     }
 }
 
 /// Keys of all records of a page.
 pub fn record_keys(columns: &Columns) -> Vec<u64> {
-    let of = KeyColumns::of(columns.record());
-    (0..columns.rows()).map(|row| of.record_key(columns, row)).collect()
+    finished(KeyColumns::of(columns.record()).record_hashes(columns, 0..columns.rows()))
 }
 
 /// Hashes of all fields of the records of a page.
 pub fn content_keys(columns: &Columns) -> Vec<u64> {
-    let of = KeyColumns::of(columns.record());
-    (0..columns.rows()).map(|row| of.content_key(columns, row)).collect()
+    finished(hashes_of(columns, &KeyColumns::of(columns.record()).all, 0..columns.rows()))
 }
 
 /// Hashes of the hashes of the blocks of a page's records; 0 where there is none.
@@ -201,7 +121,7 @@ impl Rows for Columns {
     }
 
     fn key(&self, row: usize) -> u64 {
-        KeyColumns::of(self.record()).key_in_block(self, row)
+        KeyColumns::of(self.record()).keys_in_blocks(self, row..row + 1)[0]
     }
 
     fn height(&self, row: usize) -> Option<i64> {
@@ -216,14 +136,14 @@ impl Rows for Columns {
 /// Records of a page with their keys, which several steps compare.
 pub struct KeyedRows<'a> {
     columns: &'a Columns,
-    of: KeyColumns,
+    of: &'static KeyColumns,
     keys: Vec<u64>,
 }
 
 impl<'a> KeyedRows<'a> {
     pub fn new(columns: &'a Columns) -> Self {
         let of = KeyColumns::of(columns.record());
-        let keys = (0..columns.rows()).map(|row| of.key_in_block(columns, row)).collect();
+        let keys = of.keys_in_blocks(columns, 0..columns.rows());
         Self { columns, of, keys }
     }
 }
@@ -235,6 +155,10 @@ impl Rows for KeyedRows<'_> {
 
     fn key(&self, row: usize) -> u64 {
         self.keys[row]
+    }
+
+    fn keys(&self) -> Vec<u64> {
+        self.keys.clone()
     }
 
     fn height(&self, row: usize) -> Option<i64> {
@@ -250,7 +174,7 @@ impl Rows for KeyedRows<'_> {
 mod tests {
     use super::*;
     use crate::columns::{ColumnsBuilder, Projection};
-    use crate::interface::{RECORDS, record};
+    use crate::interface::record;
 
     #[test]
     fn keys_stay_the_same() {
@@ -290,18 +214,6 @@ mod tests {
     }
 
     #[test]
-    fn capital_letters_of_ascii_and_no_other_bytes_become_lower_case() {
-        for byte in 0..=u8::MAX {
-            for place in 0..8 {
-                let mut word = [b'0'; 8];
-                word[place] = byte;
-                let expected = u64::from_le_bytes(word.map(|byte| byte.to_ascii_lowercase()));
-                assert_eq!(ascii_lowercase(u64::from_le_bytes(word)), expected, "{byte:#x} at {place}");
-            }
-        }
-    }
-
-    #[test]
     fn records_of_other_blocks_are_others_while_a_list_is_read() {
         for (name, fields) in [
             ("ChainTransaction", [("block_hash", ["0xa", "0xb"]), ("height", ["7", "8"])]),
@@ -334,7 +246,7 @@ mod tests {
         columns.finish_row();
         assert_eq!(KeyedRows::new(&columns.finish()).key(0), 10_128_869_636_956_991_747);
         let needed = Projection::with_keys(kind, &[]);
-        let block = KeyColumns::of(kind).block;
-        assert!(block.len() == 2 && block.into_iter().all(|column| needed.contains(column)));
+        let block = &KeyColumns::of(kind).block;
+        assert!(block.len() == 2 && block.iter().all(|column| needed.contains(*column)));
     }
 }

@@ -4,6 +4,7 @@ mod batches;
 mod cursor;
 mod division;
 mod entries;
+mod key_hasher;
 mod keys;
 mod page;
 mod partial;
