@@ -17,6 +17,7 @@ import cache_histories
 import chainframe as cf
 from chainframe.testing import Cassette, LocalService
 from repository import ROOT
+from strict_server import Request, Response, StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +112,29 @@ def test_new_records_are_read_and_joined_with_those_that_are_kept(service: Local
         assert read.report.requests == 1
         assert read.report.cache is not None
         assert len(read) - 100 <= read.report.cache["records"] < len(before)
+
+
+def test_list_that_ends_earlier_than_the_one_that_is_kept_is_read_again(tmp_path: Path) -> None:
+    def row(height: int) -> dict[str, str]:
+        return {"txid": f"0x{height}", "height": str(height), "blockHash": f"0xb{height}", "state": "success"}
+
+    heights = list(range(300, 0, -1))
+
+    def respond(request: Request) -> Response:
+        page, limit = (int(request.query[name]) for name in ("page", "limit"))
+        shown = [row(height) for height in heights[(page - 1) * limit : page * limit]]
+        return page_of("transactions", shown, limit=str(limit), totalPage=str(-(-len(heights) // limit)))
+
+    with StrictServer() as server:
+        server.on("transactions", respond)
+        for expected in (list(heights), [301, *heights], [302, 301, *heights[:-60]]):
+            heights[:] = expected
+            with server.client(cache=cf.Cache(tmp_path, settle=10)) as client:
+                records = client.transactions(page_size=50).collect()
+            assert [record.height for record in records] == expected
+            cache = records.report.cache
+            assert cache is not None
+            assert (cache["records"] > 0) == (expected[0] == 301)
 
 
 def test_reorganization_below_settled_heights_removes_all_that_is_kept_of_the_service(

@@ -22,6 +22,8 @@ pub(super) struct HeldList {
     shape: Shape,
     /// True if each block of the chain is in the list.
     shows_head: bool,
+    /// True if the records are all that the pages have.
+    counts_pages: bool,
     /// Number of records that are wanted of the list; `None` if all are.
     wanted: Option<usize>,
 }
@@ -49,6 +51,7 @@ impl HeldList {
             settled: Settled::of(&records, settle),
             wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
             shows_head: shows_head(query),
+            counts_pages: !query.options().exclude_undated,
             records,
             shape,
         })
@@ -80,6 +83,9 @@ impl HeldList {
         if counted.is_some_and(|grown| grown != fresh_from as i128 - settled.from as i128) {
             return Err(Contradiction);
         }
+        if self.has_other_pages(fresh_from + held, shape) {
+            return Err(Contradiction);
+        }
         // The beginning of a list may have become shorter than it is wanted.
         let is_enough = self.is_whole() || self.wanted.is_none_or(|wanted| fresh_from + held >= wanted);
         Ok(is_enough.then_some(Joint { fresh: fresh_from, held_from: settled.from, has_news: true }))
@@ -97,6 +103,14 @@ impl HeldList {
         // Records below the first page change only when the chain has a new block, and the count shows a record that is listed
         // late.
         self.shows_head || shape.total.is_some() && !has_provisional(&self.records.slice(shown, below))
+    }
+
+    /// True if the list has another number of pages than as many records take, by a service whose pages are known.
+    fn has_other_pages(&self, records: usize, shape: Shape) -> bool {
+        let pages = |records: usize| Some((records as u64).div_ceil(shape.page_size));
+        let is_known = self.counts_pages && self.is_whole() && shape.page_size == self.shape.page_size;
+        let was_right = is_known && self.shape.total_pages == pages(self.records.len());
+        was_right && shape.total_pages.is_some() && shape.total_pages != pages(records)
     }
 
     /// True if all of the list is kept.
