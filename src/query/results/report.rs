@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::entries::Entries;
+use super::members::MembersReport;
 use super::verdicts::Verdicts;
 use crate::client::{BelievedEmpty, EmptyResponses};
+use crate::columns::Columns;
 use crate::decode::Members;
 use crate::message::Message;
 use crate::process::{ForkSafeGuard, ForkSafeMutex};
@@ -22,8 +24,6 @@ const EMPTY_RESPONSES: &str =
     "Some responses were empty and did not count pages; some services throttle so: records may be missing";
 /// Reason of a run with texts that are not as they were sent.
 const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
-/// Most names of unknown members.
-const MAX_UNKNOWN: usize = 64;
 /// Empty responses that a run may have without a response with records at the same time: a list may be empty.
 const UNCONFIRMED: u64 = 1;
 
@@ -95,54 +95,19 @@ mod seconds {
     }
 }
 
-/// Names of members as a report is stored. Older reports have none.
-#[derive(Serialize, Deserialize)]
-struct MemberNames {
-    #[serde(default)]
-    members_absent: Vec<String>,
-    #[serde(default)]
-    members_unknown: Vec<String>,
+/// Records with and without the value that identifies them.
+#[derive(Debug, Default)]
+struct Identified {
+    some: bool,
+    not_all: bool,
 }
 
-impl From<MembersReport> for MemberNames {
-    fn from(members: MembersReport) -> Self {
-        Self { members_absent: members.absent(), members_unknown: members.unknown.to_vec() }
-    }
-}
-
-impl From<MemberNames> for MembersReport {
-    fn from(names: MemberNames) -> Self {
-        Self { declared: Some(names.members_absent.into()), in_some: 0, unknown: names.members_unknown.into() }
-    }
-}
-
-/// Members of the records of a run.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(from = "MemberNames", into = "MemberNames")]
-pub struct MembersReport {
-    /// First spelling of each declared member, once there are records.
-    declared: Option<Arc<[String]>>,
-    /// Bit i: some record has the member of column i.
-    in_some: u64,
-    pub unknown: Entries<String>,
-}
-
-impl MembersReport {
-    /// Declared members that no record has.
-    pub fn absent(&self) -> Vec<String> {
-        let declared = self.declared.iter().flat_map(|names| names.iter().enumerate());
-        declared.filter(|(column, _)| self.in_some & 1 << column == 0).map(|(_, name)| name.clone()).collect()
-    }
-
-    fn add(&mut self, declared: &Arc<[String]>, in_some: u64, unknown: &[String]) {
-        self.declared.get_or_insert_with(|| declared.clone());
-        self.in_some |= in_some;
-        if unknown.is_empty() {
-            return;
-        }
-        let known = self.unknown.to_vec();
-        let added = unknown.iter().filter(|name| !known.contains(name)).take(MAX_UNKNOWN.saturating_sub(known.len()));
-        added.for_each(|name| self.unknown.push(name.clone()));
+impl Identified {
+    /// Takes records, some of which have the value. True if others do not.
+    fn are_mixed(&mut self, named: usize, records: usize) -> bool {
+        self.some |= named > 0;
+        self.not_all |= named < records;
+        self.some && self.not_all
     }
 }
 
@@ -187,6 +152,7 @@ struct Shared {
     started: Instant,
     finished: bool,
     believed: BelievedResponses,
+    identified: Identified,
 }
 
 /// Empty responses that were taken to mean that nothing was found.
@@ -221,6 +187,7 @@ impl SharedReport {
             started: Instant::now(),
             finished: false,
             believed: BelievedResponses::default(),
+            identified: Identified::default(),
         };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
@@ -326,11 +293,7 @@ impl SharedReport {
 
     /// Adds the members of other records of the same type.
     pub(in crate::query) fn add_member_report(&self, other: &MembersReport) {
-        let mut state = self.lock();
-        let members = &mut state.report.members;
-        if let Some(declared) = &other.declared {
-            members.add(declared, other.in_some, &other.unknown.to_vec());
-        }
+        self.lock().report.members.add(other);
     }
 
     /// Adds the cost of another run.
@@ -340,17 +303,36 @@ impl SharedReport {
             report.retries += other.retries;
             report.pages += other.pages;
             report.bytes += other.bytes;
-            if let Some(declared) = &other.members.declared {
-                report.members.add(declared, other.members.in_some, &other.members.unknown.to_vec());
-            }
+            report.members.add(&other.members);
         });
     }
 
     /// Adds the members of a page with records.
     pub(in crate::query) fn add_members(&self, declared: &Arc<[String]>, members: &Members) {
-        self.update(|report| report.members.add(declared, members.in_some, &members.unknown));
+        self.update(|report| report.members.add_page(declared, members));
+        let ambiguous = self.lock().report.members.ambiguous().map(str::to_owned);
+        if let Some(name) = ambiguous {
+            self.add_contradiction(format!(
+                "Some records have the member {name} in another spelling than others: these values were not read."
+            ));
+        }
         if members.has_replaced {
             self.add_reason(REPLACED);
+        }
+    }
+
+    /// Notes whether records have the first value that identifies them, such as their hash.
+    pub(in crate::query) fn add_identities(&self, columns: &Columns) {
+        let record = columns.record();
+        let name = record.identity[0];
+        // What belongs to no block may not have it yet: a transfer between chains, or a token of the chain itself.
+        let Some(column) = record.position(name).filter(|_| record.block().is_some()) else { return };
+        let named = (0..columns.rows()).filter(|row| columns.text(column, *row).is_some_and(|text| !text.is_empty()));
+        let named = named.count();
+        if self.lock().identified.are_mixed(named, columns.rows()) {
+            self.add_contradiction(format!(
+                "Some records have no {name}, and others have one: they cannot be told apart, and one may be there twice."
+            ));
         }
     }
 

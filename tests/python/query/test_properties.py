@@ -82,6 +82,7 @@ def shared() -> Iterator[tuple[StrictServer, cf.Client]]:
     assert server.rejections == []
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @EXAMPLES
 @given(st.lists(rows(), max_size=4))
 def test_records_and_columns_hold_what_was_sent(

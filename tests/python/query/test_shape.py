@@ -115,6 +115,36 @@ def test_members_of_a_scan_are_those_of_its_queries(server: StrictServer) -> Non
     assert dataset.report.members_unknown == ["blockHeight", "New"]
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("name", ["Miner", "miner_", "MINER"])
+def test_member_that_some_records_have_in_another_spelling_is_a_reason(server: StrictServer, name: str) -> None:
+    rows = [{"hash": "0x1", "height": "2", "miner": "0x3"}, {"hash": "0x2", "height": "1", name: "0x3"}]
+    records = collected(server, "blocks", rows)
+    assert [record.miner for record in records] == ["0x3", None]
+    [reason] = records.report.reasons
+    assert "the member miner in another spelling" in reason
+    both = collected(server, "blocks", [{**row, "miner": "0x3"} for row in rows])
+    assert both.report.complete
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("absent", [{"txid": None}, {"txid": ""}, {}], ids=["null", "empty", "absent"])
+def test_records_without_a_hash_beside_others_with_one_are_a_reason(
+    server: StrictServer, absent: dict[str, Any]
+) -> None:
+    row = {"height": "2", "input": "0xa", "output": "0xb", "amount": "1"}
+    records = collected(server, "transactions", [{**row, "txid": "0x1"}, {**row, **absent}])
+    assert len(records) == 2
+    [reason] = records.report.reasons
+    assert "have no tx_id, and others have one" in reason
+    assert collected(server, "transactions", [{**row, **absent}]).report.complete
+
+
+def test_a_token_of_the_chain_itself_has_no_contract(server: StrictServer) -> None:
+    tokens = [{"tokenContractAddress": "", "token": "OKB"}, {"tokenContractAddress": "0x1", "token": "T"}]
+    assert collected(server, "tokens", tokens).report.complete
+
+
 @pytest.mark.parametrize(
     ("runs", "absent", "unknown"),
     [

@@ -157,6 +157,7 @@ impl Delivery<'_> {
         if page.columns.rows() > 0 {
             output.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
         }
+        output.report.add_identities(columns);
         let began = *output.began.get_or_insert((fetcher.slice, next.offset));
         let position = Position { slice: fetcher.slice, offset: fetcher.list.returned(), began };
         let total = fetcher.list.snapshot().total;
