@@ -257,6 +257,23 @@ def test_list_grown_by_more_than_the_window_is_not_called_complete(server: Stric
         query_of(server, transfers).collect()
 
 
+def test_equal_records_are_not_taken_for_the_record_of_the_last_look(server: StrictServer) -> None:
+    """A record below was deleted, so that each record is where the one below it was."""
+
+    def list_of(changes: dict[int, Callable[[Transfers], None]]) -> Transfers:
+        transfers = Transfers(13, 180, changes=changes)
+        page = transfers.rows[80:100]
+        cut = next(index for index, row in enumerate(page) if row["height"] == page[-1]["height"])
+        transfers.rows[80 + cut - 1] = dict(transfers.rows[80 + cut - 2])
+        return transfers
+
+    stable = list_of({})
+    assert query_of(server, stable).collect().report.complete
+    changed = list_of({stable.requests - 2: lambda transfers: transfers.lose(150)})
+    with pytest.raises(cf.PaginationDriftError, match="deleted or replaced"):
+        list(query_of(server, changed))
+
+
 @pytest.mark.parametrize("errors", [set(), {12}])
 def test_first_export_of_a_settled_series_is_divided(server: StrictServer, tmp_path: Path, errors: set[int]) -> None:
     pytest.importorskip("pyarrow")
