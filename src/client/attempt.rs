@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::empty::{BelievedEmpty, RepeatedLookup};
+use super::empty::{BelievedEmpty, RepeatedPage};
 use super::error::Error;
 use super::expectation::Expectation;
 use super::log::{self, Level};
@@ -24,8 +24,8 @@ pub struct Fetched {
     pub page: Page,
     /// Set if the response was empty, and may have been a throttle.
     pub believed_empty: Option<BelievedEmpty>,
-    /// Look-ups that were sent again as control requests.
-    pub repeated: Vec<RepeatedLookup>,
+    /// Requests for records that do not change, sent again as control requests.
+    pub repeated: Vec<RepeatedPage>,
     pub attempts: u32,
     pub bytes: usize,
     pub(super) sent: Instant,

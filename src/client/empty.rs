@@ -45,13 +45,13 @@ pub(super) struct Control {
     pub endpoint: &'static Endpoint,
     pub target: String,
     pub expectation: Expectation,
-    /// Records of a look-up: they are the same whenever they are requested.
-    pub looked_up: Option<Columns>,
+    /// Records that are the same whenever they are requested: those of a look-up or of one block.
+    pub fixed: Option<Columns>,
 }
 
-/// Records of a look-up, and what it returned as a control request.
+/// Records that do not change, and what the control request for them returned.
 #[derive(Debug)]
-pub struct RepeatedLookup {
+pub struct RepeatedPage {
     pub before: Columns,
     pub after: Columns,
 }
@@ -140,9 +140,15 @@ mod tests {
     use crate::interface::ENDPOINTS;
 
     fn control() -> Option<Control> {
-        let expectation =
-            Expectation { row_hint: 1, page: 1, offset: 0, must_have_rows: true, projection: Projection::ALL };
-        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation, looked_up: None })
+        let expectation = Expectation {
+            row_hint: 1,
+            page: 1,
+            offset: 0,
+            must_have_rows: true,
+            is_fixed: false,
+            projection: Projection::ALL,
+        };
+        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation, fixed: None })
     }
 
     /// Repetitions until a request at `sent` is believed or compared with a control request.

@@ -14,6 +14,8 @@ pub struct Expectation {
     pub offset: u64,
     /// True if the service has said that there are records: an empty response is then a throttle in disguise.
     pub must_have_rows: bool,
+    /// True if the records are the same whenever they are requested.
+    pub is_fixed: bool,
     pub projection: Projection,
 }
 

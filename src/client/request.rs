@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
-use super::empty::{BelievedEmpty, Control, RepeatedLookup, Verdict};
+use super::empty::{BelievedEmpty, Control, RepeatedPage, Verdict};
 use super::error::{Error, Phase};
 use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
-use crate::interface::{Endpoint, Shape};
+use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
@@ -26,7 +26,7 @@ struct Attempts {
     /// Repetitions of a request whose response was empty; they do not count as retries.
     repetitions: u32,
     /// Look-ups that were sent again as control requests.
-    repeated: Vec<RepeatedLookup>,
+    repeated: Vec<RepeatedPage>,
     /// Time of sending of the first of them.
     first_empty: Option<Instant>,
     /// True once a response was empty that had to have records.
@@ -123,9 +123,8 @@ impl Client {
             // The first page of a list has records as long as the list does.
             let expectation = Expectation { must_have_rows: true, ..expectation };
             let is_first = expectation.page == 1;
-            let is_lookup = !matches!(endpoint.shape, Shape::Paged { .. });
-            let looked_up = is_lookup.then(|| fetched.page.columns.clone());
-            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation, looked_up });
+            let fixed = expectation.is_fixed.then(|| fetched.page.columns.clone());
+            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation, fixed });
             empty_responses.on_records(control, fetched.sent);
             if attempts.was_emptied {
                 empty_responses.on_throttle();
@@ -183,9 +182,10 @@ impl Client {
         Repetition::Needless(believed)
     }
 
-    /// Requests a page that had records, to see whether the service returns records now. Returns what a look-up had and has.
-    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedLookup> {
-        let Control { endpoint, target, expectation, looked_up } = control;
+    /// Requests a page that had records, to see whether the service returns records now. Returns what it had and has, if
+    /// that stays the same.
+    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
+        let Control { endpoint, target, expectation, fixed } = control;
         let empty_responses = &self.inner.shared.empty_responses;
         let Ok(admission) = self.admit(target, true).await else {
             empty_responses.discard_control();
@@ -196,7 +196,7 @@ impl Client {
         match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
             Ok(fetched) => {
                 empty_responses.on_records(None, fetched.sent);
-                return looked_up.clone().map(|before| RepeatedLookup { before, after: fetched.page.columns });
+                return fixed.clone().map(|before| RepeatedPage { before, after: fetched.page.columns });
             }
             Err(FailedAttempt { error: Error::Empty { .. }, .. }) => {
                 empty_responses.on_throttle();

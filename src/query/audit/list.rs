@@ -304,6 +304,11 @@ impl ListAudit {
         Ok(())
     }
 
+    /// True if a record with one of these keys was not received, in a list that this run read from its beginning.
+    pub fn lacks(&self, keys: &[u64]) -> bool {
+        !self.is_continued && keys.iter().any(|key| !self.known.contains(*key))
+    }
+
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
         let missing = self.heights.missing();

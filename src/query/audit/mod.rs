@@ -15,6 +15,7 @@
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
+//! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |

@@ -4,6 +4,7 @@ mod one_block;
 mod order;
 mod repeats;
 mod short_pages;
+mod unreturned;
 
 use super::{End, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;
@@ -250,75 +251,6 @@ fn end_that_another_response_showed_is_looked_for() {
     let mut deleted = read();
     look(&mut deleted, &keys(&[4]), 2).unwrap();
     assert!(!deleted.is_open(&WHOLE));
-}
-
-/// The audit of a list of which the records 1 to 3 were returned. Another response showed 4 and 5 below them.
-fn audit_of_unreturned() -> ListAudit {
-    let mut audit = ListAudit::new(LIST, 0, &[]);
-    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-    let request = PageRequest { page: 2, ..PageRequest::first(3) };
-    take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
-    audit
-}
-
-#[test]
-fn unreturned_record_is_requested_with_the_one_above_it() {
-    // Records 4 and 5 have offsets 3 and 4.
-    let request = audit_of_unreturned().next_request(&WHOLE).expect("a request");
-    assert_eq!((3 / request.limit, 4 / request.limit), (request.page - 1, request.page - 1));
-}
-
-#[test]
-fn unreturned_record_that_is_there_raises() {
-    let looked = look(&mut audit_of_unreturned(), &keys(&[4, 5]), 2);
-    assert!(looked.unwrap_err().contains("records follow the last one"));
-}
-
-#[test]
-fn unreturned_record_that_was_deleted_is_dropped() {
-    let mut audit = audit_of_unreturned();
-    look(&mut audit, &keys(&[4]), 1).unwrap();
-    assert!(!audit.is_open(&WHOLE));
-}
-
-#[test]
-fn unreturned_record_whose_place_no_response_shows_raises() {
-    let mut audit = audit_of_unreturned();
-    (0..7).for_each(|_| look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap());
-    assert!(look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap_err().contains("records follow the last one"));
-}
-
-#[test]
-fn unreturned_record_whose_place_returned_ones_have_is_dropped() {
-    let mut audit = audit_of_unreturned();
-    for rows in [[1, 2], [3, 4], [1, 2]] {
-        look(&mut audit, &keys(&rows), 9).unwrap();
-    }
-    // The end that was shown is not there any more.
-    look(&mut audit, &keys(&[4]), 2).unwrap();
-    assert!(!audit.is_open(&WHOLE));
-}
-
-#[test]
-fn unreturned_record_that_is_further_down_raises() {
-    let mut audit = audit_of_unreturned();
-    look(&mut audit, &keys(&[1, 2, 3]), 9).unwrap();
-    assert!(look(&mut audit, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
-}
-
-#[test]
-fn unreturned_record_below_the_wanted_beginning_is_not_looked_for() {
-    assert!(!audit_of_unreturned().is_open(&End { is_whole: false, ..WHOLE }));
-}
-
-#[test]
-fn page_of_another_list_that_was_received_and_not_returned_is_looked_for() {
-    let mut audit = ListAudit::new(LIST, 0, &[]);
-    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-    let request = PageRequest { page: 2, ..PageRequest::first(3) };
-    take_as(&mut audit, request, &keys(&[4, 5, 6]), 2, None, 0..1).unwrap();
-    take(&mut audit, 2, &keys(&[7, 8]), 2).unwrap();
-    assert!(look(&mut audit, &keys(&[3, 4, 5]), 1).unwrap_err().contains("records follow the last one"));
 }
 
 #[test]

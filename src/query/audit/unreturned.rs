@@ -89,10 +89,14 @@ impl Unreturned {
         let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
         let is_below_returned = !returned.is_empty();
         let from = if is_below_returned { returned.end } else { 1 };
-        for row in from..rows.len() {
+        // Above the returned rows are those that were returned before, and newer ones.
+        let overlap =
+            (1..if is_below_returned { returned.start } else { 0 }).filter(|row| known.contains(rows.key(row - 1)));
+        for row in overlap.chain(from..rows.len()) {
             let below = rows.key(row);
             if !known.contains(below) {
                 let offset = first + row as u64 - 1;
+                let is_below_returned = is_below_returned && row >= from;
                 self.pairs.push_back(Pair { above: rows.key(row - 1), below, offset, is_below_returned });
             }
         }

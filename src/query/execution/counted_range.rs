@@ -3,9 +3,10 @@
 
 use std::ops::RangeInclusive;
 
+use super::fetch::fetch;
 use super::query_start::QueryStart;
 use super::run::Run;
-use super::slice_fetcher::{fetch, list_spec, response};
+use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;

@@ -218,11 +218,6 @@ impl Search {
         }
     }
 
-    /// Heights of the known blocks.
-    pub fn heights(&self) -> impl Iterator<Item = i64> {
-        self.known.keys().copied()
-    }
-
     pub fn found(&self) -> TimePosition {
         match (self.low, self.floor) {
             (Some(low), _) => TimePosition::At(low.height),

@@ -1,17 +1,17 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
-use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, Kind, endpoint};
 use crate::query::follow::{self, facts, page_hash};
-use crate::query::request::{Arg, Options, Query};
-use crate::query::results::SharedReport;
-use crate::query::snapshot::PageRequest;
+use crate::query::request::{Arg, Options, Query, ShownRecords};
+use crate::query::results::{KeyedRows, SharedReport};
+use crate::query::snapshot::{PageRequest, Rows};
 
 /// The lowest heights, which a chain may begin with.
 const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
@@ -45,6 +45,8 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
 struct NewestBlocks {
     /// Times of the blocks, by height.
     blocks: BTreeMap<i64, i64>,
+    /// Number of its records.
+    rows: usize,
     pages: Option<u64>,
     /// Hash of all its records.
     hash: u64,
@@ -58,11 +60,13 @@ pub(super) struct Heights<'c> {
     report: &'c SharedReport,
     head: Option<NewestBlocks>,
     search: Option<Search>,
+    /// Records of all responses.
+    shown: ShownRecords,
 }
 
 impl<'c> Heights<'c> {
     pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
-        Self { client, chain, name, report, head: None, search: None }
+        Self { client, chain, name, report, head: None, search: None, shown: ShownRecords::new() }
     }
 
     /// Heights of the chain that a query reads.
@@ -72,7 +76,11 @@ impl<'c> Heights<'c> {
 
     /// The newest block as of the first call.
     pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
+        let chain = self.chain;
         let head = self.first_page().await?;
+        if head.blocks.is_empty() && head.rows > 0 {
+            return Err(no_block(chain, "expected a record with a height and a time".into(), String::new()));
+        }
         Ok(head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time }))
     }
 
@@ -97,13 +105,20 @@ impl<'c> Heights<'c> {
         Ok(None)
     }
 
-    /// Heights that responses showed with records, if the blocks are found in the list of the query.
-    pub fn shown(&self, query: &Query) -> BTreeSet<i64> {
-        if query.endpoint().name != call(self.chain) {
-            return BTreeSet::new();
+    /// Records that responses showed, if the blocks are found in the list of the query.
+    pub fn shown(self, query: &Query) -> ShownRecords {
+        if query.endpoint().name == call(self.chain) { self.shown } else { ShownRecords::new() }
+    }
+
+    /// Takes the records of a response and returns their blocks: times by height.
+    fn blocks(&mut self, columns: &Columns) -> BTreeMap<i64, i64> {
+        let rows = KeyedRows::new(columns);
+        for row in 0..rows.len() {
+            if let Some(height) = rows.height(row) {
+                self.shown.entry(height).or_default().push(rows.key(row));
+            }
         }
-        let head = self.head.iter().flat_map(|head| head.blocks.keys().copied());
-        head.chain(self.search.iter().flat_map(Search::heights)).collect()
+        blocks(columns)
     }
 
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
@@ -114,7 +129,8 @@ impl<'c> Heights<'c> {
                 self.report.doubt_empty_responses();
             }
             let hash = page_hash(&facts(&page.columns));
-            self.head = Some(NewestBlocks { blocks: blocks(&page.columns), pages: page.total_pages, hash });
+            let (blocks, rows) = (self.blocks(&page.columns), page.columns.rows());
+            self.head = Some(NewestBlocks { blocks, rows, pages: page.total_pages, hash });
         }
         Ok(self.head.as_ref().expect("it was just read"))
     }
@@ -128,7 +144,7 @@ impl<'c> Heights<'c> {
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
-    async fn oldest(&self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
+    async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
         let endpoint = declared(self.chain);
         let deployment = &self.client.settings().deployment;
@@ -138,7 +154,7 @@ impl<'c> Heights<'c> {
         // A list that grows has a further page now and then.
         for _ in 0..3 {
             let page = self.page(pages.max(1), must_have_rows).await?;
-            let listed = blocks(&page.columns);
+            let listed = self.blocks(&page.columns);
             oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
             match page.total_pages {
                 Some(total) if total > pages => pages = total,
@@ -162,8 +178,10 @@ impl<'c> Heights<'c> {
         for _ in 0..MAX_REQUESTS {
             match search.next_step() {
                 Some(SearchStep::Block(height)) => {
-                    match fetch_block(self.client, self.chain, self.name, height, self.report).await? {
-                        Some(block) => search.on_block(block),
+                    let rows = fetch_block_rows(self.client, self.chain, self.name, height, self.report).await?;
+                    let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
+                    match blocks.first_key_value() {
+                        Some((height, time)) => search.on_block(Block { height: *height, time: *time }),
                         None => search.on_empty(height),
                     }
                 }
@@ -222,17 +240,19 @@ pub(super) async fn fetch_block_rows(
         rows => rows?,
     };
     match blocks(&rows).into_iter().next() {
-        Some((returned, _)) if returned != height => Err(Error::Format {
-            endpoint: call(chain),
-            path: "data[0]".into(),
-            problem: format!("expected height {height}, by which the block is requested"),
-            excerpt: returned.to_string(),
-            attempts: 1,
-            retryable: false,
-        }),
-        Some(_) => Ok(Some(rows)),
-        None => Ok(None),
+        Some((returned, _)) if returned == height => Ok(Some(rows)),
+        None if rows.rows() == 0 => Ok(None),
+        returned => {
+            let problem = format!("expected height {height}, by which the block is requested, and a time");
+            Err(no_block(chain, problem, returned.map_or_else(String::new, |(returned, _)| returned.to_string())))
+        }
     }
+}
+
+/// Error of records that do not show the block that is looked for.
+fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
+    let (endpoint, path) = (call(chain), "data[0]".into());
+    Error::Format { endpoint, path, problem, excerpt, attempts: 1, retryable: false }
 }
 
 /// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.

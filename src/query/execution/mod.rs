@@ -4,6 +4,7 @@ mod bounds;
 mod cached;
 mod counted_range;
 mod estimate;
+mod fetch;
 mod fetch_task;
 mod follow;
 mod follow_cursor;

@@ -1,9 +1,10 @@
 //! Partitions: queries that together return what one query returns, each record in one of them, and that can be read
 //! independently, on other machines and at other times.
 
+use super::fetch::fetch;
 use super::query_start::QueryStart;
 use super::resolve::resolve;
-use super::slice_fetcher::{fetch, list_spec, response};
+use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::message::{Hint, Message};

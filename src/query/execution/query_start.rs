@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::fetch::fetch;
 use super::resolve::resolve;
-use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::decode::Page;
 use crate::query::request::Query;

@@ -64,6 +64,16 @@ pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Messa
         let name = label(query, fetcher);
         reasons.insert(0, format!("The API reports {total} records{name} but returned {records}").into());
     }
+    if fetcher.lacks_shown_records(query) {
+        let name = label(query, fetcher);
+        reasons.push(
+            format!(
+                "The list{name} lacks records that another response showed: the chain was reorganized, or a part of the \
+                 service lacks them. Run the query again."
+            )
+            .into(),
+        );
+    }
     reasons
 }
 

@@ -72,7 +72,7 @@ async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
         },
         None => start_height,
     };
-    let resolved = query.with_heights(start, end)?.with_shown_heights(heights.shown(query));
+    let resolved = query.with_heights(start, end)?.with_shown_records(heights.shown(query));
     Ok(resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time))))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
+use super::fetch::expectation;
 use crate::client::{Error, Expectation};
 use crate::columns::Column;
 use crate::decode::Page;
@@ -73,10 +74,9 @@ impl Sampler {
         let Sample { slice, page, limit, top } = sample;
         let row_hint = if query.is_paged() { limit as usize } else { query.slices().hashes(slice).len().max(16) };
         let offset = (page - 1) * limit;
-        let projection = query.projection();
-        let expectation = Expectation { row_hint, page, offset, must_have_rows: false, projection };
+        let expected = Expectation { row_hint, page, offset, ..expectation(query) };
         let target = query.target(slice, page, limit, top);
-        let fetched = match query.client().get(query.endpoint(), &target, expectation, &|| ()).await {
+        let fetched = match query.client().get(query.endpoint(), &target, expected, &|| ()).await {
             Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
                 return Ok(Page::empty(query.endpoint().record()));
             }

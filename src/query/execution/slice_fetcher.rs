@@ -1,32 +1,26 @@
 //! Requests in flight for one slice, and their responses in the order sent.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use super::fetch::{fetch, list_kind};
 use super::fetch_task::{Extent, FetchTask};
 use super::selection::Selection;
-use crate::client::{Error, Expectation};
-use crate::columns::Column;
+use crate::client::Error;
 use crate::decode::Page;
-use crate::interface::{ApiErrorKind, Order, Shape};
+use crate::interface::ApiErrorKind;
 use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
-use crate::query::results::{Cursor, KeyedRows, SharedReport, record_keys};
+use crate::query::results::{Cursor, KeyedRows, SharedReport};
 use crate::query::snapshot::{
     Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
 
 /// Responses that may be held or awaited for each request in flight.
 pub(super) const HELD: usize = 3;
-
-/// Least records that the response to a lookup is expected to have.
-pub(super) const LOOKUP_ROWS: u64 = 16;
-
-const OTHER_RECORDS: &str = "A look-up of the client that was sent again returned other records than before: a part of \
-                             the service may lack some. Run the query again.";
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
@@ -204,6 +198,11 @@ impl SliceFetcher {
         self.audit.on_end(&self.audited_end()).map_err(|contradiction| self.contradicted(contradiction))
     }
 
+    /// True if the list, which was read to its end, lacks records that other responses of the run showed.
+    pub fn lacks_shown_records(&self, query: &Query) -> bool {
+        self.audited_end().is_whole && self.audit.lacks(query.shown_records(self.slice))
+    }
+
     /// True if nothing more is requested.
     pub fn is_ended(&self) -> bool {
         self.list.end().is_some() && !self.audit.is_open(&self.audited_end())
@@ -275,86 +274,9 @@ impl SliceFetcher {
     }
 }
 
-/// Fetches one page. `must_have_rows` is true if an empty page would contradict an earlier response.
-pub(super) async fn fetch(
-    query: &Query,
-    slice: u64,
-    request: PageRequest,
-    must_have_rows: bool,
-    report: &SharedReport,
-) -> Result<Page, Error> {
-    let hashes = query.slices().hashes(slice).len() as u64;
-    let row_hint = if query.is_paged() { request.limit } else { hashes.max(LOOKUP_ROWS) } as usize;
-    let offset = (request.page - 1) * request.limit;
-    let expected = Expectation { row_hint, page: request.page, offset, must_have_rows, projection: query.projection() };
-    let target = query.target(slice, request.page, request.limit, request.height_bound);
-    // Counted when it is sent: the run may be gone when the response arrives.
-    let fetched =
-        query.client().get(query.endpoint(), &target, expected, &|| report.update(|report| report.requests += 1)).await;
-    let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
-    report.update(|report| {
-        report.retries += u64::from(attempts.saturating_sub(1));
-        report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
-    });
-    let is_height = query.slices().height(slice).is_some();
-    let fetched = match fetched {
-        // One height of a range: there may be none between two others.
-        Err(error) if error.is_absent_block() && is_height && !query.is_shown(slice) => {
-            return Ok(Page::empty(query.endpoint().record()));
-        }
-        fetched => fetched?,
-    };
-    if let Some(believed) = fetched.believed_empty {
-        report.add_believed_empty(query.client().empty_responses(), believed);
-    }
-    let keys = |columns| record_keys(columns).into_iter().collect::<BTreeSet<_>>();
-    if fetched.repeated.iter().any(|lookup| keys(&lookup.before) != keys(&lookup.after)) {
-        report.add_contradiction(OTHER_RECORDS);
-    }
-    check_heights(query, slice, &fetched.page)?;
-    Ok(fetched.page)
-}
-
 fn extent_of(fetched: &Result<Page, Error>) -> Extent {
     let Ok(page) = fetched else { return Extent::default() };
     Extent { pages: page.total_pages, rows: page.columns.rows() as u64 }
-}
-
-/// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.
-fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
-    let columns = &page.columns;
-    let endpoint = query.endpoint();
-    let Some(height) = columns.record().height() else { return Ok(()) };
-    if columns.rows() == 0 {
-        return Ok(());
-    }
-    let is_slice = query.slices().height(slice).is_some();
-    // A pending record has the member, without a value.
-    let is_absent = page.members.in_all & 1 << height == 0;
-    let row = match columns.column(height) {
-        Column::Integer(heights) if is_slice => heights.iter().position(|height| height.is_none()),
-        _ => None,
-    };
-    if row.is_none() && !(is_absent && (is_slice || query.is_followed())) {
-        return Ok(());
-    }
-    let name = &query.client().decoder(endpoint).names()[height];
-    let list =
-        if let Shape::Paged { list, .. } = endpoint.shape { format!("data[0].{list}") } else { "data".to_owned() };
-    let path = row.map_or_else(|| list.clone(), |row| format!("{list}[{row}].{name}"));
-    let identity = columns
-        .record()
-        .identity
-        .iter()
-        .find_map(|name| columns.text(columns.record().position(name)?, row.unwrap_or(0)));
-    Err(Error::Format {
-        endpoint: endpoint.name,
-        path,
-        problem: format!("expected records with {name}, by which they are requested"),
-        excerpt: identity.unwrap_or_default().into(),
-        attempts: 1,
-        retryable: false,
-    })
 }
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
@@ -370,18 +292,6 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
         first_page: FirstPage::default(),
         hints: query.retry_hints(),
         tuning: Tuning::default(),
-    }
-}
-
-fn list_kind(query: &Query) -> ListKind {
-    if !query.is_paged() {
-        ListKind::Lookup
-    } else if query.endpoint().order == Order::Ranked {
-        ListKind::Ranked
-    } else if query.may_grow() {
-        ListKind::Growing
-    } else {
-        ListKind::Fixed
     }
 }
 

@@ -15,6 +15,7 @@ mod values;
 pub use args::{Arg, Options};
 pub(super) use filters::Unresolved;
 pub use params::sent_value;
+pub(super) use query::ShownRecords;
 pub use query::{GrowthOrder, Query};
 pub use ranges::ValueRange;
 pub(super) use set::{Members, with_value};

@@ -2,7 +2,7 @@
 
 mod derived;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::args::{Arg, Options};
@@ -27,6 +27,9 @@ pub enum GrowthOrder {
     ByHeight,
 }
 
+/// Keys of records by height.
+pub type ShownRecords = BTreeMap<i64, Vec<u64>>;
+
 #[derive(Clone)]
 pub struct Query {
     client: Client,
@@ -39,8 +42,8 @@ pub struct Query {
     options: Options,
     /// True if all blocks of the query are younger than a year.
     is_recent: bool,
-    /// Heights that responses of the run showed with records of the list.
-    shown_heights: Arc<BTreeSet<i64>>,
+    /// Records of the list that responses of the run showed before it was read.
+    shown_records: Arc<ShownRecords>,
     /// True if new records are followed, by their heights.
     is_followed: bool,
     projection: Projection,
@@ -99,7 +102,7 @@ impl Query {
             args,
             options,
             is_recent: false,
-            shown_heights: Arc::default(),
+            shown_records: Arc::default(),
             is_followed: false,
             projection: Projection::ALL,
             members: None,

@@ -179,3 +179,23 @@ def test_a_control_request_that_has_other_logs_than_before_is_a_reason(server: S
     assert [request.query["txId"] for request in server.requests].count("0x1") == 2
     assert records.report.complete == (more == 0)
     assert ["other records than before" in reason for reason in records.report.reasons] == [True] * more
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_control_request_that_has_other_records_of_a_block_than_before_is_a_reason(
+    server: StrictServer, more: int
+) -> None:
+    row = {"txid": "0x1", "height": "1"}
+    again = [row, {**row, "txid": "0x2"}][: 1 + more]
+    listed: dict[str, list[list[dict[str, str]]]] = {"1": [[row], again], "2": [[]]}
+
+    def transactions(request: Any) -> Response:
+        left = listed[request.query["height"]]
+        return page_of("transactions", left.pop(0) if len(left) > 1 else left[0], totalPage="1")
+
+    server.on("transactions", transactions)
+    with server.client(concurrency=1) as client:
+        records = client.transactions(start_height=1, end_height=2).collect()
+    assert [request.query["height"] for request in server.requests].count("1") == 2
+    assert records.report.complete == (more == 0)
+    assert ["other records than before" in reason for reason in records.report.reasons] == [True] * more

@@ -147,6 +147,34 @@ def test_a_height_that_the_search_found_with_records_is_not_empty(server: Strict
         assert [record.height for record in query] == [8, 9]
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("later", "lacks"), [([91, 92, 93], 0), ([92, 91], 0), ([91], 1), ([91, 94], 1)])
+def test_a_record_that_the_search_found_is_in_the_list_of_its_height(
+    server: StrictServer, later: list[int], lacks: int
+) -> None:
+    def row(number: int) -> dict[str, str]:
+        height = number // 10
+        return {"txid": hex(number), "height": str(height), "transactionTime": f"170000000{height}000"}
+
+    listed = {"9": later, "8": [81]}
+
+    def respond(request: Request) -> Response:
+        numbers = listed[request.query["height"]] if "height" in request.query else [92, 91, 81, 71]
+        return page_of("transactions", [row(number) for number in numbers], limit="50", totalPage="1")
+
+    server.on("transactions", respond)
+    records = server.client().transactions(start_time=1_700_000_008, end_time=1_700_000_009).collect()
+    assert [int(record.tx_id or "", 16) for record in records] == [81, *later]
+    assert ["block 9 lacks records that another" in reason for reason in records.report.reasons] == [True] * lacks
+
+
+def test_records_that_show_no_block_are_not_an_empty_chain(server: StrictServer) -> None:
+    row = {"txid": "0x1", "height": "9", "transactiontime": "1700000009000"}
+    server.on("transactions", page_of("transactions", [row], limit="50", totalPage="1"))
+    with pytest.raises(cf.ResponseFormatError, match="expected a record with a height and a time"):
+        server.client().transactions(start_time=1_700_000_008, end_time=1_700_000_009).collect()
+
+
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [

@@ -1,7 +1,8 @@
 //! The requests that a run sends ahead: how many, and of which slices.
 
 use super::Run;
-use crate::query::execution::slice_fetcher::{HELD, LOOKUP_ROWS, SliceFetcher};
+use crate::query::execution::fetch::LOOKUP_ROWS;
+use crate::query::execution::slice_fetcher::{HELD, SliceFetcher};
 use crate::query::snapshot::FirstPage;
 
 /// Requests ahead of a caller that may need no other page, until it has taken as many pages.

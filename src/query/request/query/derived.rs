@@ -1,9 +1,8 @@
 //! Queries made from another one: of a part of its records or columns, or with other values for some of its arguments.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Query;
+use super::{Query, ShownRecords};
 use crate::client::Error;
 use crate::columns::Projection;
 use crate::interface::{ParamKind, ParamRole};
@@ -24,15 +23,21 @@ impl Query {
         Self { is_recent, ..self }
     }
 
-    /// Query whose slices of these heights have records.
+    /// Query whose slices of these heights have these records.
     #[must_use]
-    pub(in crate::query) fn with_shown_heights(self, heights: BTreeSet<i64>) -> Self {
-        Self { shown_heights: Arc::new(heights), ..self }
+    pub(in crate::query) fn with_shown_records(self, records: ShownRecords) -> Self {
+        Self { shown_records: Arc::new(records), ..self }
     }
 
     /// True if a response of the run showed records of that slice.
     pub(in crate::query) fn is_shown(&self, slice: u64) -> bool {
-        self.slices().height(slice).is_some_and(|height| self.shown_heights.contains(&height))
+        !self.shown_records(slice).is_empty()
+    }
+
+    /// Keys of the records of a slice that responses of the run showed before it was read.
+    pub(in crate::query) fn shown_records(&self, slice: u64) -> &[u64] {
+        let height = self.slices().height(slice);
+        height.and_then(|height| self.shown_records.get(&height)).map_or(&[], Vec::as_slice)
     }
 
     /// Query for a range of heights in place of the times of this one. An empty range has no records.

@@ -1,0 +1,97 @@
+//! Records that were received and not returned.
+
+use super::*;
+
+/// The audit of a list of which the records 1 to 3 were returned. Another response showed 4 and 5 below them.
+fn audit_of_unreturned() -> ListAudit {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let request = PageRequest { page: 2, ..PageRequest::first(3) };
+    take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
+    audit
+}
+
+#[test]
+fn unreturned_record_is_requested_with_the_one_above_it() {
+    // Records 4 and 5 have offsets 3 and 4.
+    let request = audit_of_unreturned().next_request(&WHOLE).expect("a request");
+    assert_eq!((3 / request.limit, 4 / request.limit), (request.page - 1, request.page - 1));
+}
+
+#[test]
+fn unreturned_record_that_is_there_raises() {
+    let looked = look(&mut audit_of_unreturned(), &keys(&[4, 5]), 2);
+    assert!(looked.unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_that_was_deleted_is_dropped() {
+    let mut audit = audit_of_unreturned();
+    look(&mut audit, &keys(&[4]), 1).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn unreturned_record_whose_place_no_response_shows_raises() {
+    let mut audit = audit_of_unreturned();
+    (0..7).for_each(|_| look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap());
+    assert!(look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_whose_place_returned_ones_have_is_dropped() {
+    let mut audit = audit_of_unreturned();
+    for rows in [[1, 2], [3, 4], [1, 2]] {
+        look(&mut audit, &keys(&rows), 9).unwrap();
+    }
+    // The end that was shown is not there any more.
+    look(&mut audit, &keys(&[4]), 2).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn unreturned_record_that_is_further_down_raises() {
+    let mut audit = audit_of_unreturned();
+    look(&mut audit, &keys(&[1, 2, 3]), 9).unwrap();
+    assert!(look(&mut audit, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_below_the_wanted_beginning_is_not_looked_for() {
+    assert!(!audit_of_unreturned().is_open(&End { is_whole: false, ..WHOLE }));
+}
+
+#[test]
+fn page_of_another_list_that_was_received_and_not_returned_is_looked_for() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let request = PageRequest { page: 2, ..PageRequest::first(3) };
+    take_as(&mut audit, request, &keys(&[4, 5, 6]), 2, None, 0..1).unwrap();
+    take(&mut audit, 2, &keys(&[7, 8]), 2).unwrap();
+    assert!(look(&mut audit, &keys(&[3, 4, 5]), 1).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn unreturned_record_among_returned_ones_is_looked_for() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let request = PageRequest { page: 2, ..PageRequest::first(4) };
+    take_as(&mut audit, request, &keys(&[2, 9, 3, 4]), 2, None, 3..4).unwrap();
+    assert!(look(&mut audit, &keys(&[1, 2, 9, 3]), 2).unwrap_err().contains("records follow the last one"));
+}
+
+#[test]
+fn newer_records_above_returned_ones_are_not_looked_for() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(6), &keys(&[8, 9, 1, 2, 3, 4]), 1, None, 5..6).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn records_that_another_list_showed_are_lacking_unless_an_earlier_run_may_have_returned_them() {
+    let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2]), 1).unwrap();
+    assert!(!audit.lacks(&[1, 2]) && audit.lacks(&[1, 3]));
+    assert!(!ListAudit::new(ONE_BLOCK, 9, &[1]).lacks(&[3]));
+}

@@ -1,0 +1,119 @@
+//! Requests of a run, one page each.
+
+use std::collections::BTreeSet;
+
+use crate::client::{Error, Expectation};
+use crate::columns::Column;
+use crate::decode::Page;
+use crate::interface::{Order, Shape};
+use crate::query::request::Query;
+use crate::query::results::{SharedReport, record_keys};
+use crate::query::snapshot::{ListKind, PageRequest};
+
+/// Least records that the response to a lookup is expected to have.
+pub(super) const LOOKUP_ROWS: u64 = 16;
+
+const OTHER_RECORDS: &str = "A request of the client that was sent again returned other records than before: a part of \
+                             the service may lack some. Run the query again.";
+
+/// Fetches one page. `must_have_rows` is true if an empty page would contradict an earlier response.
+pub(super) async fn fetch(
+    query: &Query,
+    slice: u64,
+    request: PageRequest,
+    must_have_rows: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
+    let hashes = query.slices().hashes(slice).len() as u64;
+    let row_hint = if query.is_paged() { request.limit } else { hashes.max(LOOKUP_ROWS) } as usize;
+    let offset = (request.page - 1) * request.limit;
+    let expected = Expectation { row_hint, page: request.page, offset, must_have_rows, ..expectation(query) };
+    let target = query.target(slice, request.page, request.limit, request.height_bound);
+    // Counted when it is sent: the run may be gone when the response arrives.
+    let fetched =
+        query.client().get(query.endpoint(), &target, expected, &|| report.update(|report| report.requests += 1)).await;
+    let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
+    report.update(|report| {
+        report.retries += u64::from(attempts.saturating_sub(1));
+        report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
+    });
+    let is_height = query.slices().height(slice).is_some();
+    let fetched = match fetched {
+        // One height of a range: there may be none between two others.
+        Err(error) if error.is_absent_block() && is_height && !query.is_shown(slice) => {
+            return Ok(Page::empty(query.endpoint().record()));
+        }
+        fetched => fetched?,
+    };
+    if let Some(believed) = fetched.believed_empty {
+        report.add_believed_empty(query.client().empty_responses(), believed);
+    }
+    let keys = |columns| record_keys(columns).into_iter().collect::<BTreeSet<_>>();
+    if fetched.repeated.iter().any(|page| keys(&page.before) != keys(&page.after)) {
+        report.add_contradiction(OTHER_RECORDS);
+    }
+    check_heights(query, slice, &fetched.page)?;
+    Ok(fetched.page)
+}
+
+/// The expectation of the requests of a query.
+pub(super) fn expectation(query: &Query) -> Expectation {
+    Expectation {
+        row_hint: 0,
+        page: 1,
+        offset: 0,
+        must_have_rows: false,
+        is_fixed: matches!(list_kind(query), ListKind::Lookup | ListKind::Fixed),
+        projection: query.projection(),
+    }
+}
+
+/// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.
+fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
+    let columns = &page.columns;
+    let endpoint = query.endpoint();
+    let Some(height) = columns.record().height() else { return Ok(()) };
+    if columns.rows() == 0 {
+        return Ok(());
+    }
+    let is_slice = query.slices().height(slice).is_some();
+    // A pending record has the member, without a value.
+    let is_absent = page.members.in_all & 1 << height == 0;
+    let row = match columns.column(height) {
+        Column::Integer(heights) if is_slice => heights.iter().position(|height| height.is_none()),
+        _ => None,
+    };
+    if row.is_none() && !(is_absent && (is_slice || query.is_followed())) {
+        return Ok(());
+    }
+    let name = &query.client().decoder(endpoint).names()[height];
+    let list =
+        if let Shape::Paged { list, .. } = endpoint.shape { format!("data[0].{list}") } else { "data".to_owned() };
+    let path = row.map_or_else(|| list.clone(), |row| format!("{list}[{row}].{name}"));
+    let identity = columns
+        .record()
+        .identity
+        .iter()
+        .find_map(|name| columns.text(columns.record().position(name)?, row.unwrap_or(0)));
+    Err(Error::Format {
+        endpoint: endpoint.name,
+        path,
+        problem: format!("expected records with {name}, by which they are requested"),
+        excerpt: identity.unwrap_or_default().into(),
+        attempts: 1,
+        retryable: false,
+    })
+}
+
+/// Kind of a query's lists.
+pub(super) fn list_kind(query: &Query) -> ListKind {
+    if !query.is_paged() {
+        ListKind::Lookup
+    } else if query.endpoint().order == Order::Ranked {
+        ListKind::Ranked
+    } else if query.may_grow() {
+        ListKind::Growing
+    } else {
+        ListKind::Fixed
+    }
+}
