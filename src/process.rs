@@ -11,6 +11,16 @@ use tokio::task::block_in_place;
 
 pub use fork::id;
 
+/// Returns memory that was freed to the system. The allocator of glibc keeps it, in a part for each of several threads,
+/// so that what one of them has freed is not there for the others.
+pub fn release_memory() {
+    // SAFETY: it takes the locks of the allocator, and changes nothing that is in use.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// A value that every process makes for itself. It takes no lock: a lock that another thread holds during a fork stays
 /// locked in the child.
 pub struct PerProcess<T> {

@@ -79,6 +79,7 @@ __all__ = [
     "_openapi",
     "_package_attribute",
     "_proxy",
+    "_release_memory",
     "_restore_cache",
     "_restore_cassette",
     "_restore_client",
@@ -1459,11 +1460,12 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
-            Maximum number of rows of one file. A file is also closed every 25 seconds.
+            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 20 MiB of rows.
         compression : {"zstd", "snappy", "gzip", "lz4", "none"}
             Compression of the columns.
         rows_per_group : int
-            Maximum number of rows of a row group, which readers skip as a whole.
+            Maximum number of rows of a row group, which readers skip as a whole. A group of a single file also ends
+            after 16 MiB of rows.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.
@@ -1538,11 +1540,12 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
-            Maximum number of rows of one file. A file is also closed every 25 seconds.
+            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 20 MiB of rows.
         compression : {"zstd", "snappy", "gzip", "lz4", "none"}
             Compression of the columns.
         rows_per_group : int
-            Maximum number of rows of a row group, which readers skip as a whole.
+            Maximum number of rows of a row group, which readers skip as a whole. A group of a single file also ends
+            after 16 MiB of rows.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.
@@ -2531,6 +2534,7 @@ class Records(Sequence[_R_co]):
     def _repr_html_(self) -> str: ...
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None: ...
     def _identities(self) -> list[str]: ...
+    def _counts_by_queried(self) -> dict[str, int]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
     def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any: ...
@@ -4183,6 +4187,7 @@ def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     names: tuple[str, str, str, str, str], limits: tuple[int, int, int | None, bool]
 ) -> Deployment: ...
+def _release_memory() -> None: ...
 def _restore_hint(text: str) -> Hint: ...
 def _restore_estimate(
     num_slices: int,

@@ -68,6 +68,17 @@ impl Column {
         }
     }
 
+    /// Frees the unused ends of buffers.
+    fn shrink_to_fit(&mut self) {
+        match self {
+            Self::Utf8(array) => array.shrink_to_fit(),
+            Self::Utf8View(array) => array.shrink_to_fit(),
+            Self::Utf8List(array) => array.shrink_to_fit(),
+            // Their size is known before they are filled.
+            Self::Integer(_) | Self::Time(_) | Self::Boolean(_) | Self::Skipped(_) => {}
+        }
+    }
+
     /// Number of bytes of all strings.
     fn text_size(&self) -> usize {
         match self {
@@ -196,6 +207,14 @@ impl Columns {
         }
     }
 
+    /// The strings of all rows of a column of lists.
+    pub fn list_values(&self, column: usize) -> Option<impl Iterator<Item = Option<&str>>> {
+        let Column::Utf8List(lists) = &self.columns[column] else { return None };
+        let offsets = lists.value_offsets();
+        let rows = offsets[0] as usize..offsets[self.rows] as usize;
+        Some(lists.values().as_string::<i32>().iter().take(rows.end).skip(rows.start))
+    }
+
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         if length == self.rows {
             return self.clone();
@@ -211,6 +230,11 @@ impl Columns {
             other => other.clone(),
         });
         Self { record: self.record, columns: columns.collect(), rows: self.rows }
+    }
+
+    /// Frees the unused ends of buffers: those of strings double as they grow.
+    pub fn shrink_to_fit(&mut self) {
+        Arc::get_mut(&mut self.columns).into_iter().flatten().for_each(Column::shrink_to_fit);
     }
 
     /// Copies of these rows, in this order.

@@ -47,6 +47,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::records::_restore_records, module)?)?;
     module.add_function(wrap_pyfunction!(results::arrow::_restore_schema, module)?)?;
     module.add_function(wrap_pyfunction!(results::page::_restore_page, module)?)?;
+    module.add_function(wrap_pyfunction!(query::part_buffer::_release_memory, module)?)?;
     module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
     module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(client::evidence::_evidence, module)?)?;

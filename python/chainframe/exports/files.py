@@ -8,7 +8,6 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from chainframe._declared import height_column
 from chainframe._native import Hint
 from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
@@ -19,7 +18,7 @@ from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
-from chainframe.exports.tables import Encoding, TableWriter, order_of
+from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -34,7 +33,10 @@ if TYPE_CHECKING:
 FORMATS = tuple(dict.fromkeys(FORMS.values()))
 # A repeated run would raise them again at the same record.
 NON_RESUMABLE = (ExportError, IncompleteResultError, NumericOverflowError)
-ROWS = 65_536
+ROWS = 2_048
+"""Rows that are copied at a time."""
+BUFFER = 64 << 10
+"""Bytes of each column of a part that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -130,12 +132,15 @@ class FileRequest:
 
         schema = pyarrow.parquet.read_schema(arrow_source(export.parts[0]))
         # The writer must know the order before the first row.
-        order = _order(export.parts, schema) if self.form == "parquet" else None
+        footers = map(pyarrow.parquet.read_metadata, map(arrow_source, export.parts))
+        order = order_of_files(footers, schema) if self.form == "parquet" else None
+        # Each read of an object in a store is a request, and a part of one is small.
+        piecewise: dict[str, Any] = {"buffer_size": BUFFER, "pre_buffer": False} if isinstance(self.path, Path) else {}
 
         def batches() -> Iterator[pa.RecordBatch]:
             for part in export.parts:
-                with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
-                    yield from stored.iter_batches(ROWS)
+                with pyarrow.parquet.ParquetFile(arrow_source(part), **piecewise) as stored:
+                    yield from stored.iter_batches(ROWS, use_threads=False)
 
         self._write(sink, schema, order, batches())
 
@@ -178,16 +183,6 @@ class FileRequest:
                 store_at(self.parts).discard_all()
             if isinstance(self.parts, Path):
                 self.parts.rmdir()
-
-
-def _order(parts: Iterable[Location], schema: pa.Schema) -> Any:  # noqa: ANN401 - of pyarrow
-    import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
-
-    height = height_column(schema.names)
-    if height is None:
-        return None
-    columns = [pyarrow.parquet.read_table(arrow_source(part), columns=[height]) for part in parts]
-    return order_of(pyarrow.concat_tables(columns), schema)
 
 
 def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:

@@ -7,6 +7,7 @@ written once they are settled, so that there is nothing to correct: a change bel
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -124,6 +125,12 @@ class _Rows:
     @property
     def schema(self) -> Any:  # noqa: ANN401
         return self.events[0].schema
+
+    def _counts_by_queried(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for event in self.events:
+            counts.update(event._counts_by_queried())  # noqa: SLF001 - of this package
+        return counts
 
     def to_arrow(self, numbers: Any = None, *, columns: list[str] | None = None) -> pa.Table:  # noqa: ANN401
         arrow: Any = load("pyarrow", extra="arrow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,15 +36,16 @@ class _Arrow:
 class _Csv:
     def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
         self._sink = sink
-        self._write(pa.RecordBatch.from_pylist([], schema=schema), header=True)
+        fields = pa.schema([(name, pa.string()) for name in schema.names])
+        self._write(pa.Table.from_batches([], fields), header=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._write(batch, header=False)
+        self._write(_as_text(batch, json.dumps), header=False)
 
-    def _write(self, batch: pa.RecordBatch, *, header: bool) -> None:
+    def _write(self, rows: pa.RecordBatch | pa.Table, *, header: bool) -> None:
         text = pa.BufferOutputStream()
         options = pyarrow.csv.WriteOptions(include_header=header)
-        pyarrow.csv.write_csv(_as_text(batch, json.dumps), text, options)
+        pyarrow.csv.write_csv(rows, text, options)
         self._sink.write(text.getvalue())
 
     def close(self) -> None:
@@ -90,7 +91,11 @@ def _as_text(batch: pa.RecordBatch, lists: Callable[[Any], str] | None) -> pa.Re
 
 
 def _each(column: pa.Array[Any], text: Callable[[Any], str]) -> pa.Array[Any]:
-    return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
+    # pyarrow.array would import pandas, where it is installed, which takes 50 MiB.
+    texts = cast("Any", pa).lib.StringBuilder()
+    texts.append_values([None if value is None else text(value) for value in column.to_pylist()])
+    built: pa.Array[Any] = texts.finish()
+    return built
 
 
 def _digits(value: Decimal) -> str:

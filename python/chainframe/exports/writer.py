@@ -8,14 +8,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from chainframe._declared import QUERIED, height_column
+from chainframe._declared import height_column
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import ExportError, NumericOverflowError
 from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
-from chainframe.exports.tables import write_table
-from chainframe.frames import load
+from chainframe.exports.tables import release_memory, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,11 +175,14 @@ class ParquetWriter:
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
         records, cursor = taken
-        self._queried.update(_values_queried(records))
+        self._queried.update(records._counts_by_queried())  # noqa: SLF001
         watermark, table = self._new_watermark(records), self._table(records)
         # Texts of amounts, which the table has as numbers, need not be kept while it is written.
         del records, taken
         self._commit(self._parts(table), watermark, cursor)
+        # Before the rows of the next file are fetched.
+        del table
+        release_memory()
 
     def _commit(
         self, parts: list[Part], watermark: list[list[Any]], cursor: str, settled: Settled | None = None
@@ -327,13 +329,3 @@ def _highest(records: Records[Any]) -> list[list[Any]]:
     last = records[-1].height
     count = next((at for at, record in enumerate(reversed(records)) if record.height != last), len(records))
     return _keys(records[len(records) - count :])
-
-
-def _values_queried(records: Records[Any]) -> dict[str, int]:
-    """Return how many of the records the list of each value of a set returned."""
-    if QUERIED not in records.schema.names:
-        return {}
-    values = records.to_arrow(columns=[QUERIED])[QUERIED]
-    compute = load("pyarrow.compute", extra="arrow")
-    counts = compute.value_counts(compute.list_flatten(values))
-    return {str(each["values"]): int(each["counts"].as_py()) for each in counts}

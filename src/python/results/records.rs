@@ -1,5 +1,6 @@
 //! `Records`: a result as a sequence of records, held as columns.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -289,6 +290,10 @@ impl Records {
     fn _identities(&self) -> Vec<String> {
         let identities = self.inner.chunks().iter().flat_map(query::record_keys);
         identities.map(|identity| format!("{identity:016x}")).collect()
+    }
+
+    fn _counts_by_queried(&self) -> HashMap<&str, u64> {
+        self.inner.counts_by_queried()
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -104,15 +104,10 @@ impl QueryStart {
 }
 
 /// Expected size of a set, from some of its lists. A list that the API refuses has no records.
-async fn set(
-    query: &Query,
-    members: &Members<Query>,
-    report: &SharedReport,
-    sampler: &Sampler,
-) -> Result<Estimate, Error> {
-    let count = members.queries.len() as u64;
+async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
+    let count = members.values.len() as u64;
     let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|index| async move {
-        let list = QueryStart::from(members.queries[index as usize].clone());
+        let list = QueryStart::from(query.member(index as usize));
         match list.estimate_list(report, sampler).await {
             Err(error) if is_of_one_list(&error) => Ok(Estimate {
                 requests: Bounds::exact(1),

@@ -29,17 +29,17 @@ pub(super) enum Position {
 
 impl Position {
     /// The position of a set whose lists are followed from the same one on.
-    pub(super) fn of_set(members: &Members<Query>, each: Self) -> Self {
-        let lists = members.meanings.iter().map(|value| (value.clone(), each.clone())).collect();
+    pub(super) fn of_set(members: &Members, each: Self) -> Self {
+        let lists = members.meanings().map(|value| (value, each.clone())).collect();
         Self::Set { new: Box::new(each), lists }
     }
 
     /// The position of a set with the lists of a query, in its order. It may have new ones, and lacks none.
-    fn of_members(new: Box<Self>, lists: Vec<(String, Self)>, members: &Members<Query>) -> Result<Self, Error> {
+    fn of_members(new: Box<Self>, lists: Vec<(String, Self)>, members: &Members) -> Result<Self, Error> {
         let mut known: HashMap<String, Self> = lists.into_iter().collect();
-        let lists = members.meanings.iter().map(|value| {
-            let position = known.remove(value).unwrap_or_else(|| (*new).clone());
-            (value.clone(), position)
+        let lists = members.meanings().map(|value| {
+            let position = known.remove(&value).unwrap_or_else(|| (*new).clone());
+            (value, position)
         });
         let lists = lists.collect();
         match known.into_keys().min() {
@@ -123,7 +123,7 @@ impl FollowCursor {
         let indices: HashMap<&str, usize> = members.values.iter().map(String::as_str).zip(0..).collect();
         for (value, json) in lists {
             let Some(index) = indices.get(value.as_str()) else { continue };
-            let position = Self::parse(&members.queries[*index], json)?;
+            let position = Self::parse(&query.member(*index), json)?;
             if let Position::Set { lists, .. } = &mut cursor.position {
                 lists[*index].1 = position;
             }

@@ -25,7 +25,7 @@ type Answered = (usize, Box<Follow>, Result<FollowStep, Error>);
 /// Dropping it, or a future of it, cancels its requests and loses no event.
 pub struct FollowSet {
     query: Query,
-    members: Members<Query>,
+    members: Members,
     /// Plan of each list, without its query.
     options: FollowOptions,
     /// Position of the set after the last event that was returned.
@@ -50,7 +50,7 @@ pub struct FollowSet {
 }
 
 impl FollowSet {
-    pub fn new(start: &QueryStart, members: &Members<Query>, options: FollowOptions) -> Result<Self, Error> {
+    pub fn new(start: &QueryStart, members: &Members, options: FollowOptions) -> Result<Self, Error> {
         let query = start.query().clone();
         if query.options().unique {
             let problem = "must not be given where new records are followed: each of the lists returns its own";
@@ -60,7 +60,7 @@ impl FollowSet {
             query.reject_set("following from a cursor of the query, or up to an end")?;
         }
         // Every list can be followed if one can.
-        FollowPlan::new(&QueryStart::from(members.queries[0].clone()), &options)?;
+        FollowPlan::new(&QueryStart::from(query.member(0)), &options)?;
         let position = match &options.start {
             FollowStart::Cursor(json) => FollowCursor::parse(&query, json)?,
             FollowStart::Now => Position::of_set(members, Position::Now),
@@ -184,7 +184,7 @@ impl FollowSet {
     }
 
     fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
-        let mut plan = FollowPlan::new(&QueryStart::from(self.members.queries[list].clone()), &self.options)?;
+        let mut plan = FollowPlan::new(&QueryStart::from(self.query.member(list)), &self.options)?;
         plan.share_head(&self.head);
         Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
     }
@@ -268,7 +268,7 @@ impl FollowSet {
             let verdict = &mut report.verdicts.lock()[list];
             verdict.records += now.records - before.records;
             verdict.requests += cost.requests;
-            verdict.reasons = reasons;
+            verdict.reasons = reasons.into();
         });
     }
 

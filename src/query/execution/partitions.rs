@@ -72,7 +72,7 @@ fn unsplit(query: &Query) -> Result<Vec<QueryStart>, Error> {
 }
 
 /// Splits a set by its values. Each part is a set, so that its records have the same columns.
-fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
+fn split_set(query: &Query, members: &Members, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
     if query.options().unique {
         let problem = "must not be given where a set is split: several parts may have a record";
         return Err(Error::parameter("unique", Message::new(problem).hint(Hint::Omit("unique".into()))));

@@ -32,10 +32,13 @@ impl QueryStart {
     }
 
     /// The beginning of one list of a set, or its position.
-    pub(super) fn of_member(query: &Query, cursor: Option<Arc<Cursor>>) -> Self {
+    pub(super) fn of_member(query: Query, cursor: Option<Arc<Cursor>>) -> Self {
         // The position of a list is that of its resolved range.
         let resumed = cursor.as_ref().and_then(|cursor| cursor.query(query.client(), query.endpoint()).ok());
-        let query = resumed.map_or_else(|| query.clone(), |resumed| resumed.with_projection_of(query));
+        let query = match resumed {
+            Some(resumed) => resumed.with_projection_of(&query),
+            None => query,
+        };
         Self { query, cursor }
     }
 

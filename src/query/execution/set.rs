@@ -51,7 +51,7 @@ type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
 
 pub(super) struct Set<L: ListRun> {
     query: Query,
-    members: Members<Query>,
+    members: Members,
     /// Positions of the lists that an earlier run had begun, by index.
     starts: BTreeMap<usize, Arc<Cursor>>,
     is_resumed: bool,
@@ -81,7 +81,7 @@ pub(super) struct Set<L: ListRun> {
 }
 
 impl<L: ListRun> Set<L> {
-    pub fn new(query: &Query, members: &Members<Query>, start: Option<&Cursor>, report: &SharedReport) -> Self {
+    pub fn new(query: &Query, members: &Members, start: Option<&Cursor>, report: &SharedReport) -> Self {
         let mut set = Self {
             query: query.clone(),
             members: members.clone(),
@@ -152,7 +152,7 @@ impl<L: ListRun> Set<L> {
         while self.asked.len() + self.waiting.len() < (concurrency * OPEN).min(MAX_OPEN).max(concurrency)
             && let Some(index) = self.unopened.pop_front()
         {
-            let run = L::begin(&QueryStart::of_member(&self.members.queries[index], self.starts.get(&index).cloned()));
+            let run = L::begin(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, Box::new(run)));
         }
@@ -189,7 +189,7 @@ impl<L: ListRun> Set<L> {
         let Some(list) = self.open.get_mut(&index) else { return };
         let earlier = self.starts.get(&index).cloned();
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let run = L::begin(&QueryStart::of_member(&self.members.queries[index], start));
+        let run = L::begin(&QueryStart::of_member(self.query.member(index), start));
         list.begin_again(run.report());
         self.waiting.push_back((index, Box::new(run)));
     }

@@ -25,7 +25,7 @@ pub(super) struct Unique {
 
 impl Unique {
     /// `None` if no two lists of the set have a record in common, or if each is to return it.
-    pub fn new(query: &Query, members: &Members<Query>, earlier: Vec<Seen>) -> Option<Self> {
+    pub fn new(query: &Query, members: &Members, earlier: Vec<Seen>) -> Option<Self> {
         let param = query.endpoint().param(members.name)?;
         // A record has one height.
         if !query.options().unique || param.kind != ParamKind::Text {
@@ -36,7 +36,7 @@ impl Unique {
             .iter()
             .filter(|(_, bound)| matches!(bound, Bound::Equal | Bound::EqualInSome | Bound::InvolvedInSome));
         let columns = shown.filter_map(|(name, _)| query.endpoint().record().position(name)).collect();
-        let indices = members.meanings.iter().zip(0..).map(|(meaning, index)| (meaning.clone(), index));
+        let indices = members.meanings().zip(0..);
         Some(Self {
             by_meaning: indices.collect(),
             columns,

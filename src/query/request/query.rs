@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
-use super::set::{self, Members};
+use super::set::{self, Members, with_value};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
@@ -47,8 +47,8 @@ pub struct Query {
     /// True if new records are followed, by their heights.
     is_followed: bool,
     projection: Projection,
-    /// Lists of a set, each a query of its own. All else of a set but its arguments is that of the first of them.
-    members: Option<Members<Query>>,
+    /// Values of a set. All else but the arguments is that of each of its lists.
+    members: Option<Members>,
 }
 
 impl Query {
@@ -117,19 +117,30 @@ impl Query {
         args: &[(String, Arg)],
         options: &Options,
     ) -> Result<Self, Error> {
-        let (members, args) = Members::new(endpoint, name, args, options, |args| {
-            let query = Self::new(client, endpoint, args, Options { unique: false, ..options.clone() })?;
-            let meaning = query.canonical_args()?.remove(name).unwrap_or_default();
-            let meaning = meaning.as_str().map_or_else(|| meaning.to_string(), str::to_lowercase);
-            Ok((query, meaning))
+        let (members, first) = Members::new(endpoint, name, args, options, |args| {
+            Self::new(client, endpoint, args, Options { unique: false, ..options.clone() })
         })?;
-        let first = members.queries[0].clone();
+        let args = with_value(args, name, &Arg::List(members.values.to_vec()));
         Ok(Self { args: args.into(), options: options.clone(), members: Some(members), ..first })
     }
 
-    /// The lists of a set; `None` of a query of one value each.
-    pub(in crate::query) fn members(&self) -> Option<&Members<Self>> {
+    /// The values of a set; `None` of a query of one value each.
+    pub(in crate::query) fn members(&self) -> Option<&Members> {
         self.members.as_ref()
+    }
+
+    /// Query of one list of a set, by the index of its value.
+    #[must_use]
+    pub(in crate::query) fn member(&self, index: usize) -> Self {
+        let Some(members) = &self.members else { return self.clone() };
+        let wire = self.endpoint.param(members.name).and_then(Param::wire);
+        let mut filters = Filters::clone(&self.filters);
+        if let Some((_, sent)) = filters.sent.iter_mut().find(|(name, _)| Some(*name) == wire) {
+            sent.clone_from(&members.sent[index]);
+        }
+        let args = with_value(&self.args, members.name, &Arg::String(members.values[index].clone()));
+        let options = Options { unique: false, ..self.options.clone() };
+        Self { filters: Arc::new(filters), args: args.into(), options, members: None, ..self.clone() }
     }
 
     /// Values of a set; none of a query of one value each.
@@ -142,7 +153,7 @@ impl Query {
         match &self.members {
             Some(members) => Err(Error::parameter(
                 members.name,
-                format!("must be one value for {operation}; call it for each of the {} values", members.queries.len()),
+                format!("must be one value for {operation}; call it for each of the {} values", members.values.len()),
             )),
             None => Ok(()),
         }
@@ -258,10 +269,11 @@ impl Query {
     /// Validated arguments as JSON: equal for queries that request the same. The values of a set have no order.
     pub fn canonical_args(&self) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
         let Some(members) = &self.members else { return Ok(params::canonical(self.endpoint, &self.args)?.collect()) };
-        let mut args = members.queries[0].canonical_args()?;
+        let mut args = self.member(0).canonical_args()?;
         let mut values = Vec::new();
-        for query in members.queries.iter() {
-            values.extend(query.canonical_args()?.remove(members.name));
+        for value in members.values.iter() {
+            let value = [(members.name.to_owned(), Arg::String(value.clone()))];
+            values.extend(params::canonical(self.endpoint, &value)?.map(|(_, canonical)| canonical));
         }
         values.sort_by_cached_key(ToString::to_string);
         args.insert(members.name.to_owned(), values.into());

@@ -6,23 +6,26 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::args::{Arg, Options};
+use super::params::sent_value;
 use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
 use crate::message::{Hint, Message};
 
-/// Queries of a set, in the order of their values.
+/// The values that select the lists of a set. The query of each list is made when the list is read: a set may have tens
+/// of thousands.
 #[derive(Clone)]
-pub struct Members<Q> {
+pub struct Members {
     /// Parameter with several values.
     pub name: &'static str,
     /// Values as the caller wrote them.
     pub values: Arc<[String]>,
-    pub queries: Arc<[Q]>,
-    /// Meanings of the values: addresses and hashes are the same in either letter case.
-    pub meanings: Arc<[String]>,
+    /// Values as they are sent.
+    pub sent: Arc<[String]>,
     /// Indices of the values in the order of their meanings: the same whatever order the caller has chosen. A rank is an
     /// index of this order.
     pub by_rank: Arc<[u32]>,
+    /// Hash of the values, in whatever order they are.
+    pub digest: Arc<str>,
 }
 
 /// Parameters that have several values and are no look-ups of hashes.
@@ -43,19 +46,24 @@ pub fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(Strin
     args.collect()
 }
 
-impl<Q: Clone> Members<Q> {
-    /// Checks every value before anything is sent. `query` makes the query of one value, and says what the value means.
-    /// Returns the arguments with each value once.
-    pub(super) fn new(
+/// Meaning of a value: addresses and hashes are the same in either letter case.
+fn meaning(sent: &str) -> String {
+    sent.to_lowercase()
+}
+
+impl Members {
+    /// Checks every value before anything is sent, each together with the other arguments. `query` makes the query of
+    /// one value. Returns the query of the first value, too.
+    pub(super) fn new<Q>(
         endpoint: &'static Endpoint,
         name: &'static str,
         args: &[(String, Arg)],
         options: &Options,
-        query: impl Fn(Vec<(String, Arg)>) -> Result<(Q, String), Error>,
-    ) -> Result<(Self, Vec<(String, Arg)>), Error> {
-        if !endpoint.param(name).is_some_and(|param| param.selects_list()) {
+        query: impl Fn(Vec<(String, Arg)>) -> Result<Q, Error>,
+    ) -> Result<(Self, Q), Error> {
+        let Some(param) = endpoint.param(name).filter(|param| param.selects_list()) else {
             return Err(Error::parameter(name, "must be one value"));
-        }
+        };
         if let Some(other) = parameters(endpoint, args).find(|other| *other != name) {
             return Err(Error::parameter(other, format!("must be one value where {name} has several")));
         }
@@ -68,37 +76,34 @@ impl<Q: Clone> Members<Q> {
             _ => None,
         });
         let mut values = Vec::new();
-        let mut queries = Vec::new();
-        let mut meanings = Vec::new();
+        let mut sent = Vec::new();
+        let mut first = None;
         let mut seen = HashSet::new();
         for (index, value) in given.unwrap_or_default().iter().enumerate() {
-            let query = query(with_value(args, name, &Arg::String(value.clone())));
-            let (query, meaning) = query.map_err(|error| match error {
+            let arg = Arg::String(value.clone());
+            let checked = query(with_value(args, name, &arg)).and_then(|query| Ok((query, sent_value(param, &arg)?)));
+            let (query, text) = checked.map_err(|error| match error {
                 Error::InvalidParameter { parameter, problem } if parameter == name => {
                     Error::parameter(format!("{name}[{index}]"), problem)
                 }
                 other => other,
             })?;
-            if seen.insert(meaning.clone()) {
+            first.get_or_insert(query);
+            if seen.insert(meaning(&text)) {
                 values.push(value.clone());
-                meanings.push(meaning);
-                queries.push(query);
+                sent.push(text);
             }
         }
-        if queries.is_empty() {
-            return Err(Error::parameter(name, "must not be empty"));
-        }
-        let args = with_value(args, name, &Arg::List(values.clone()));
-        let mut by_rank: Vec<u32> = (0..meanings.len() as u32).collect();
-        by_rank.sort_by_key(|index| &meanings[*index as usize]);
-        let members = Self {
-            name,
-            values: values.into(),
-            queries: queries.into(),
-            meanings: meanings.into(),
-            by_rank: by_rank.into(),
-        };
-        Ok((members, args))
+        let Some(first) = first else { return Err(Error::parameter(name, "must not be empty")) };
+        let mut by_rank: Vec<u32> = (0..sent.len() as u32).collect();
+        by_rank.sort_by_cached_key(|index| meaning(&sent[*index as usize]));
+        let digest = digest(by_rank.iter().map(|index| sent[*index as usize].as_str())).into();
+        Ok((Self { name, values: values.into(), sent: sent.into(), by_rank: by_rank.into(), digest }, first))
+    }
+
+    /// Meanings of the values, in their order.
+    pub fn meanings(&self) -> impl Iterator<Item = String> {
+        self.sent.iter().map(|sent| meaning(sent))
     }
 
     /// Ranks of the values, by index.
@@ -109,19 +114,14 @@ impl<Q: Clone> Members<Q> {
         }
         ranks
     }
+}
 
-    /// Hash of the values, in whatever order they are.
-    pub fn digest(&self) -> String {
-        let mut hasher = Sha256::new();
-        for index in self.by_rank.iter() {
-            hasher.update(&self.meanings[*index as usize]);
-            hasher.update("\n");
-        }
-        hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+/// Hash of values in the order of their meanings.
+fn digest<'a>(sent: impl Iterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    for value in sent {
+        hasher.update(meaning(value));
+        hasher.update("\n");
     }
-
-    /// Returns the set with `change` applied to the query of each value.
-    pub(super) fn map(&self, change: impl Fn(&Q) -> Q) -> Self {
-        Self { queries: self.queries.iter().map(change).collect(), ..self.clone() }
-    }
+    hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,7 +12,7 @@ use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::audit::Repeat;
-use crate::query::request::{Arg, Members, Options, Query, with_value};
+use crate::query::request::{Arg, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
@@ -127,9 +127,9 @@ impl Cursor {
     }
 
     /// The position of an open list without what the cursor of its set has as well.
-    pub(in crate::query) fn within(self, set: &Self, members: &Members<Query>, index: usize) -> Self {
+    pub(in crate::query) fn within(self, set: &Self, member: &Query) -> Self {
         // Heights in place of times are its own.
-        let is_resolved = self.arguments != *members.queries[index].args();
+        let is_resolved = self.arguments != *member.args();
         let options = Options { max_items: None, unique: set.options.unique, ..self.options };
         Self {
             version: 0,

@@ -1,7 +1,9 @@
 //! Records as a sequence of rows over a few large chunks.
 
+use std::collections::HashMap;
+
 use crate::columns::{Columns, ColumnsBuilder, StringLayout};
-use crate::interface::RecordType;
+use crate::interface::{QUERIED, RecordType};
 
 /// Maximum rows of a chunk: large enough for columns to be worth it, small enough that converting one chunk takes
 /// little memory beside all of them.
@@ -90,6 +92,16 @@ impl Records {
         Self::new(self.record, chunks)
     }
 
+    /// Number of records that the list of each value of a set returned; nothing of other queries.
+    pub fn counts_by_queried(&self) -> HashMap<&str, u64> {
+        let mut counts = HashMap::new();
+        let column = self.record.position(QUERIED.name);
+        for values in self.chunks.iter().filter_map(|chunk| chunk.list_values(column?)).flatten().flatten() {
+            *counts.entry(values).or_default() += 1;
+        }
+        counts
+    }
+
     /// Returns these rows, in this order.
     pub fn take(&self, rows: impl IntoIterator<Item = usize>) -> Self {
         let mut parts: Vec<(usize, Vec<u32>)> = Vec::new();
@@ -162,7 +174,9 @@ impl RecordsBuilder {
 
     fn close_chunk(&mut self) {
         if self.current_chunk.rows() > 0 {
-            self.chunks.push(self.current_chunk.finish());
+            let mut chunk = self.current_chunk.finish();
+            chunk.shrink_to_fit();
+            self.chunks.push(chunk);
         }
         self.current_bytes = 0;
     }
@@ -235,6 +249,19 @@ mod tests {
             assert_eq!(heights(&records.take(rows.iter().copied())), rows);
             assert_eq!(heights(&records.take(rows.iter().rev().copied())), rows.into_iter().rev().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn finished_chunk_has_no_unused_memory() {
+        let mut builder = RecordsBuilder::new(record("Block").unwrap(), StringLayout::Utf8);
+        builder.push(&page(0..3, 10), 0);
+        builder.push(&page(3..9, 1_000), 0);
+        let records = builder.finish();
+        let chunk = &records.chunks()[0];
+        let crate::columns::Column::Utf8(hashes) = chunk.column(records.record().position("hash").unwrap()) else {
+            panic!("hashes are no strings")
+        };
+        assert_eq!((hashes.values().len(), hashes.values().capacity()), (6_030, 6_030));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::seen::{ANY_LIST, Seen};
 use crate::message::Message;
-use crate::query::request::{Members, Query};
+use crate::query::request::Members;
 
 /// Values up to which a cursor has them: about 45 characters each.
 const MAX_VALUES: u32 = 1_000;
@@ -33,11 +33,11 @@ pub(in crate::query) struct SetCursor<P> {
 
 impl<P> SetCursor<P> {
     /// Beginning of a set.
-    pub fn start(members: &Members<Query>) -> Self {
+    pub fn start(members: &Members) -> Self {
         let count = members.values.len() as u32;
         Self {
             count,
-            digest: members.digest(),
+            digest: members.digest.to_string(),
             open: Vec::new(),
             ended: String::new(),
             refused: Vec::new(),
@@ -51,10 +51,10 @@ impl<P> SetCursor<P> {
     }
 
     /// True if the cursor is of a set of these values, and can be one.
-    pub fn is_of(&self, members: &Members<Query>) -> bool {
+    pub fn is_of(&self, members: &Members) -> bool {
         let is_rank = |rank: u32| rank < self.count;
         self.count as usize == members.values.len()
-            && self.digest == members.digest()
+            && *self.digest == *members.digest
             && self.open.iter().all(|(rank, _)| is_rank(*rank))
             && self.refused.iter().all(|(rank, _)| is_rank(*rank))
             && self.seen.iter().all(|seen| is_rank(seen.returned_by) && (is_rank(seen.other) || seen.other == ANY_LIST))

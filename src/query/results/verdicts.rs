@@ -16,8 +16,8 @@ pub struct Verdict {
     pub complete: bool,
     pub records: u64,
     pub requests: u64,
-    /// Reasons why the argument's records are incomplete.
-    pub reasons: Vec<Message>,
+    /// Reasons why the argument's records are incomplete. Those of thousands of arguments are often the same.
+    pub reasons: Arc<[Message]>,
     /// Error that ended the argument's list.
     pub error: Option<Message>,
 }
@@ -75,7 +75,7 @@ impl From<Verdicts> for Stored {
         };
         let mut indices: HashMap<Outcome, usize> = HashMap::new();
         for Verdict { argument, complete, records, requests, reasons, error } in verdicts.lock().iter().cloned() {
-            let outcome = Outcome { complete, reasons, error };
+            let outcome = Outcome { complete, reasons: reasons.to_vec(), error };
             let index = *indices.entry(outcome).or_insert_with_key(|outcome| {
                 stored.outcomes.push(outcome.clone());
                 stored.outcomes.len() - 1
@@ -100,7 +100,7 @@ impl TryFrom<Stored> for Verdicts {
         let counts = stored.records.into_iter().zip(stored.requests).zip(stored.outcome);
         let verdicts = stored.argument.into_iter().zip(counts).map(|(argument, ((records, requests), outcome))| {
             let Outcome { complete, reasons, error } = stored.outcomes.get(outcome)?.clone();
-            Some(Verdict { argument, complete, records, requests, reasons, error })
+            Some(Verdict { argument, complete, records, requests, reasons: reasons.into(), error })
         });
         let verdicts: Option<Vec<Verdict>> = verdicts.collect();
         verdicts.map(Self::new).ok_or("a verdict must have an outcome")

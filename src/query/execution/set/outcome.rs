@@ -1,13 +1,14 @@
 //! `Outcome`: what became of the lists of a set. The report of the set has their sum, and a verdict on each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use super::ended::EndedLists;
 use super::open_list::add_counts;
 use crate::client::Error;
 use crate::message::Message;
 use crate::query::evidence;
-use crate::query::request::{Members, Query};
+use crate::query::request::Members;
 use crate::query::results::{Progress, Report, SharedReport, Verdict};
 
 /// Arguments that a reason names.
@@ -23,13 +24,15 @@ pub(super) struct Outcome {
     pub error: Option<Error>,
     /// Reasons why ended lists are incomplete.
     pub reasons: Vec<Message>,
+    /// Reasons of the lists that have some, each once.
+    shared: HashSet<Arc<[Message]>>,
     /// Sum of the reports of ended lists.
     total: Report,
 }
 
 impl Outcome {
     /// Adds a verdict on each list that is left, and on those that were refused.
-    pub fn add_verdicts(&mut self, members: &Members<Query>, ended: &EndedLists, report: &SharedReport) {
+    pub fn add_verdicts(&mut self, members: &Members, ended: &EndedLists, report: &SharedReport) {
         let errors: BTreeMap<usize, &Message> = self.refused.iter().map(|(index, error)| (*index, error)).collect();
         let mut verdicts = Vec::new();
         for (index, value) in members.values.iter().enumerate() {
@@ -46,13 +49,13 @@ impl Outcome {
     /// Adds a list that has ended, and the error that ended it.
     pub fn add(&mut self, index: usize, argument: &str, list: Report, error: Option<Error>, report: &SharedReport) {
         add_counts(&mut self.total, &list);
-        let reasons = list.reasons.to_vec();
+        let reasons = self.shared(list.reasons.to_vec());
         report.add_member_report(&list.members);
         if let Some(error) = &error {
             self.refused.push((index, error.message()));
             self.error.get_or_insert_with(|| error.clone());
         }
-        for reason in &reasons {
+        for reason in reasons.iter() {
             report.add_reason(reason.clone());
             if !self.reasons.contains(reason) {
                 self.reasons.push(reason.clone());
@@ -69,6 +72,16 @@ impl Outcome {
                 error: error.map(|error| error.message()),
             };
         });
+    }
+
+    /// The one copy of these reasons.
+    fn shared(&mut self, reasons: Vec<Message>) -> Arc<[Message]> {
+        if let Some(shared) = self.shared.get(reasons.as_slice()) {
+            return shared.clone();
+        }
+        let reasons: Arc<[Message]> = reasons.into();
+        self.shared.insert(reasons.clone());
+        reasons
     }
 
     fn update_verdict(&self, index: usize, report: &SharedReport, change: impl FnOnce(&mut Verdict)) {
@@ -98,7 +111,7 @@ impl Outcome {
     }
 
     /// Reason of a set of which some lists were refused.
-    pub fn refusals(&self, members: &Members<Query>) -> Option<String> {
+    pub fn refusals(&self, members: &Members) -> Option<String> {
         let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
         let names: Vec<_> = names.collect();
         let more = match self.refused.len() - names.len() {

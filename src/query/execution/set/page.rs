@@ -64,7 +64,7 @@ impl Resume for SetPage {
         let seen = self.seen.to_vec().into_iter().filter(|seen| seen.is_open(|list| self.has_ended(list)));
         let set = SetCursor {
             ended: ended.iter().map(|byte| format!("{byte:02x}")).collect(),
-            open: open.map(|(list, cursor)| (ranks[list], cursor.within(&at, members, list))).collect(),
+            open: open.map(|(list, cursor)| (ranks[list], cursor.within(&at, &self.query.member(list)))).collect(),
             refused: self.refused.iter().map(|(list, error)| (ranks[*list], error.clone())).collect(),
             seen: seen.map(|seen| seen.renumbered(|list| ranks[list as usize])).collect(),
             ..SetCursor::start(members)

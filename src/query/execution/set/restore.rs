@@ -19,7 +19,7 @@ impl<L: ListRun> Set<L> {
                 if set.has_ended(rank) {
                     self.ended.insert(index);
                 }
-                if let Some(at) = start.member(rank, &members.queries[index]) {
+                if let Some(at) = start.member(rank, &self.query.member(index)) {
                     self.begun.insert(index);
                     self.starts.insert(index, Arc::new(at));
                 }

@@ -88,8 +88,7 @@ impl Query {
         let bounded = given.flat_map(|param| param.bounds).map(|(column, _)| (*column).to_owned());
         let divider = self.endpoint.divider().map(|divider| divider.column.to_owned());
         let needed: Vec<String> = names.iter().cloned().chain(bounded).chain(divider).collect();
-        let members = self.members.as_ref().map(|members| members.map(|member| member.with_columns(names)));
-        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), members, ..self.clone() }
+        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), ..self.clone() }
     }
 
     /// Query with the decoded columns of another one.
@@ -103,8 +102,7 @@ impl Query {
     pub fn limited_to(&self, limit: u64) -> Self {
         let limit = self.max_items.map_or(limit, |given| given.min(limit));
         let page_size = self.page_size.map(|size| u64::from(size).min(limit.max(1)) as u32);
-        let members = self.members.as_ref().map(|members| members.map(|member| member.limited_to(limit)));
-        Self { max_items: Some(limit), page_size, members, ..self.clone() }
+        Self { max_items: Some(limit), page_size, ..self.clone() }
     }
 
     /// Query without a limit of its records.
