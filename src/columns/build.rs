@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::texts::TextBuilder;
 use super::views::StringViewBuilder;
 use super::{Column, Columns, Projection, StringLayout};
-use crate::interface::{Kind, ParseError, RecordType};
+use crate::interface::{Kind, ParseError, RecordType, is_plain, whole};
 
 /// Expected length of a string: most are hashes and addresses of 66 and 42 characters.
 const EXPECTED_LEN: usize = 48;
@@ -215,9 +215,35 @@ impl ColumnsBuilder {
         }
     }
 
-    /// Appends a text as it is, to a column whose values are kept as texts.
+    /// Appends a value of a page that is written plainly, as nearly all are, to a column without one for this row. False if it
+    /// is written otherwise.
     #[inline]
-    pub fn append_text(&mut self, column: usize, text: &str) {
+    pub fn append_plain(&mut self, column: usize, kind: Kind, text: &str) -> bool {
+        match (kind, &mut self.builders[column]) {
+            (Kind::Utf8, Builder::Utf8View(_)) if text.is_empty() => {
+                self.empty |= 1 << column;
+                return true;
+            }
+            (Kind::Utf8, Builder::Utf8View(views)) => views.append(text, &self.body),
+            (Kind::Amount | Kind::ApproxDecimal, Builder::Utf8View(views)) if is_plain(text) => {
+                views.append(text, &self.body);
+            }
+            (Kind::Integer, Builder::Integer(integers)) => match whole(text) {
+                Some(value) => integers.append_value(value),
+                None => return false,
+            },
+            (Kind::Time, Builder::Time(times)) => match Kind::time(text) {
+                Ok(value) => times.append_value(value.0),
+                Err(_) => return false,
+            },
+            _ => return false,
+        }
+        self.filled |= 1 << column;
+        true
+    }
+
+    #[inline]
+    fn append_text(&mut self, column: usize, text: &str) {
         if self.is_open(column) {
             match &mut self.builders[column] {
                 Builder::Utf8(texts) => texts.append(text),

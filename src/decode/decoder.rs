@@ -20,8 +20,6 @@ pub struct Decoder {
     max_results: usize,
     /// Bit i: column i is part of a record's identity.
     pub(super) identity: u64,
-    /// Bit i: column i has decimal numbers.
-    pub(super) decimals: u64,
     /// The first spelling of every field comes first, in the order in which the API sends them.
     keys: Vec<Key>,
     /// First spelling of each column.
@@ -34,19 +32,15 @@ pub(super) struct Key {
     /// Its wire name as written between two values.
     written: String,
     pub column: usize,
-    /// The bit of the column if this is its first spelling, and its values are kept as the texts that are sent.
-    pub as_sent: u64,
+    pub kind: Kind,
+    /// The bit of the column if this is its first spelling, and its values may be written plainly.
+    pub plain: u64,
 }
 
 impl Key {
-    /// The name as written after a value.
-    pub fn after_value(&self) -> &str {
-        &self.written
-    }
-
-    /// The name as written after a comma, or as the first one.
-    pub fn first(&self) -> &str {
-        &self.written[1..]
+    /// The name with the colon after it, and with the comma before it if it follows a value.
+    pub fn written(&self, is_after_value: bool) -> &str {
+        &self.written[usize::from(!is_after_value)..]
     }
 
     fn name(&self) -> &str {
@@ -61,11 +55,11 @@ impl Decoder {
         let mut keys = Vec::new();
         for nth in 0..spellings {
             for (column, field) in record.sent() {
-                let is_kept = nth == 0 && matches!(field.kind, Kind::Utf8 | Kind::Amount | Kind::ApproxDecimal);
-                let as_sent = if is_kept { 1 << column } else { 0 };
+                let is_plain = nth == 0 && !matches!(field.kind, Kind::Uint256 | Kind::Direction | Kind::Utf8List);
+                let plain = if is_plain { 1 << column } else { 0 };
                 keys.extend(field.wire.get(nth).map(|name| {
                     let written = format!(",\"{}\":", deployment.expand(name));
-                    Key { written, column, as_sent }
+                    Key { written, column, kind: field.kind, plain }
                 }));
             }
         }
@@ -74,10 +68,8 @@ impl Decoder {
         let names = record.fields.iter().map(|field| deployment.expand(field.wire[0])).collect();
         let identity = record.identity.iter().filter_map(|name| record.position(name));
         let identity = identity.fold(0, |mask, column| mask | 1 << column);
-        let decimals = record.sent().filter(|(_, field)| matches!(field.kind, Kind::Amount | Kind::ApproxDecimal));
-        let decimals = decimals.fold(0, |mask, (column, _)| mask | 1 << column);
         let deployment = deployment.clone();
-        Self { record, shape: endpoint.shape, deployment, max_results, identity, decimals, keys, names }
+        Self { record, shape: endpoint.shape, deployment, max_results, identity, keys, names }
     }
 
     /// Maximum number of records of a response to a request for `rows`: a body of a few kilobytes can hold millions

@@ -177,6 +177,16 @@ impl<'j> Json<'j> {
         if is_plain { Some((&self.text[start..end], end + 1)) } else { None }
     }
 
+    /// The boolean that comes next and the index after it.
+    #[inline]
+    pub fn plain_boolean(&self) -> Option<(bool, usize)> {
+        match self.text.as_bytes()[self.at..] {
+            [b't', b'r', b'u', b'e', ..] => Some((true, self.at + 4)),
+            [b'f', b'a', b'l', b's', b'e', ..] => Some((false, self.at + 5)),
+            _ => None,
+        }
+    }
+
     fn string_at(&self, span: Span) -> &str {
         span.map_or(&self.unescaped, |span| &self.text[span])
     }

@@ -6,7 +6,7 @@ use super::json::ValueKind;
 use super::members::{TWICE, Use};
 use super::reader::{Reader, syntax};
 use crate::columns::ColumnsBuilder;
-use crate::interface::{Kind, ParseError, is_plain};
+use crate::interface::{Kind, ParseError};
 
 /// A record that is being decoded.
 struct Record {
@@ -38,30 +38,27 @@ impl Decoder {
         }
         let mut record = Record { start: reader.json.current_index(), columns: 0, skipped: 0 };
         let mut hint = 0;
+        let mut is_after_value = false;
         let mut more = reader.json.enter(b'}').map_err(syntax)?;
         while more {
-            match self.expected(hint) {
-                Some(key) if reader.json.consume(key.first()) => {
-                    hint += 1;
-                    self.expected_member(reader, key, hint, &mut record, rows)?;
-                }
-                _ => {
-                    let name = reader.json.key().map_err(syntax)?;
-                    let column = self.column(name, &mut hint);
-                    if column.is_none() {
-                        reader.members.add_unknown(name);
-                    }
-                    self.member(reader, column, hint, &mut record, rows)?;
-                }
-            }
             // Nearly always the next declared member follows, without whitespace.
-            while let Some(key) = self.expected(hint)
-                && reader.json.consume(key.after_value())
-            {
+            let expected = self.expected(hint).filter(|key| reader.json.consume(key.written(is_after_value)));
+            if let Some(key) = expected {
                 hint += 1;
-                self.expected_member(reader, key, hint, &mut record, rows)?;
+                if !self.plain(reader, key, &mut record, rows) {
+                    self.member(reader, Some(key.column), hint, &mut record, rows)?;
+                }
+            } else if is_after_value {
+                more = reader.json.next_element(b'}').map_err(syntax)?;
+            } else {
+                let name = reader.json.key().map_err(syntax)?;
+                let column = self.column(name, &mut hint);
+                if column.is_none() {
+                    reader.members.add_unknown(name);
+                }
+                self.member(reader, column, hint, &mut record, rows)?;
             }
-            more = reader.json.next_element(b'}').map_err(syntax)?;
+            is_after_value = expected.is_some() || !is_after_value;
         }
         if record.columns & self.identity == 0 {
             return Err(self.unidentified(reader, record.start));
@@ -74,37 +71,26 @@ impl Decoder {
         Ok(())
     }
 
+    /// Reads the value of a member that is written plainly, as nearly all are. False if the next value is another one, and was
+    /// not read.
     #[inline]
-    fn expected_member(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &Key,
-        hint: usize,
-        record: &mut Record,
-        rows: &mut ColumnsBuilder,
-    ) -> Result<(), DecodeError> {
-        match self.as_sent(reader, key, record, rows) {
-            true => Ok(()),
-            false => self.member(reader, Some(key.column), hint, record, rows),
-        }
-    }
-
-    /// Reads a text or a plain number, as most values are. False if the next value is another one, and was not read.
-    #[inline]
-    fn as_sent(&self, reader: &mut Reader<'_>, key: &Key, record: &mut Record, rows: &mut ColumnsBuilder) -> bool {
-        if key.as_sent & reader.projection.mask() & !record.columns == 0 {
+    fn plain(&self, reader: &mut Reader<'_>, key: &Key, record: &mut Record, rows: &mut ColumnsBuilder) -> bool {
+        if key.plain & reader.projection.mask() & !record.columns == 0 {
             return false;
         }
-        let Some((text, end)) = reader.json.plain_string() else { return false };
-        if self.decimals & key.as_sent != 0 && !is_plain(text) {
-            return false;
-        }
+        let end = if key.kind == Kind::Boolean {
+            let flag = reader.json.plain_boolean();
+            flag.map(|(value, end)| {
+                rows.append_bool(key.column, value);
+                end
+            })
+        } else {
+            let text = reader.json.plain_string();
+            text.filter(|(text, _)| rows.append_plain(key.column, key.kind, text)).map(|(_, end)| end)
+        };
+        let Some(end) = end else { return false };
         reader.json.seek(end);
-        record.columns |= key.as_sent;
-        match text.is_empty() {
-            true => rows.append_empty(key.column),
-            false => rows.append_text(key.column, text),
-        }
+        record.columns |= key.plain;
         true
     }
 

@@ -20,7 +20,7 @@ pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};
 pub use laws::{COUNTED, Groups, LAWS, Law, Moves, PENDING, Rule, SUCCESS, Sequence, UNIQUE, ZERO_ADDRESS};
-pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number, is_plain, is_shortest, scaled};
+pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number, is_plain, is_shortest, scaled, whole};
 pub use openapi::{Names, openapi};
 pub use record_type::{Field, RecordType, Roles};
 pub use records::{QUERIED, RECORDS, record};

@@ -272,19 +272,29 @@ fn eight(digits: [u8; 8]) -> i64 {
     (fours.wrapping_mul(10_000 << 32 | 1) >> 32).cast_signed()
 }
 
+/// Index of the first byte from `from` on that is no digit, or the length.
 fn digits_end(bytes: &[u8], mut from: usize) -> usize {
-    while bytes.get(from..).and_then(<[u8]>::first_chunk).is_some_and(are_digits) {
+    while let Some(word) = bytes.get(from..).and_then(<[u8]>::first_chunk) {
+        let others = no_digits(*word);
+        if others != 0 {
+            return from + others.trailing_zeros() as usize / 8;
+        }
         from += 8;
     }
     bytes[from..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |length| from + length)
 }
 
-/// Eight at once: digits are 0x30 to 0x39, so that six more is still no 0x40.
 fn are_digits(bytes: &[u8; 8]) -> bool {
-    const HIGH: u64 = 0xF0F0_F0F0_F0F0_F0F0;
-    const THREES: u64 = 0x3030_3030_3030_3030;
-    let word = u64::from_le_bytes(*bytes);
-    word & HIGH == THREES && (word + 0x0606_0606_0606_0606) & HIGH == THREES
+    no_digits(*bytes) == 0
+}
+
+/// The highest bit of each of eight bytes that is no digit.
+fn no_digits(bytes: [u8; 8]) -> u64 {
+    const EACH_BYTE: u64 = u64::from_le_bytes([1; 8]);
+    // Digits become 0 to 9.
+    let values = u64::from_le_bytes(bytes) ^ (u64::from(b'0') * EACH_BYTE);
+    let is_above_nine = (values & (0x7F * EACH_BYTE)) + (0x80 - 10) * EACH_BYTE;
+    (is_above_nine | values) & (0x80 * EACH_BYTE)
 }
 
 fn parse_exponent(text: &str) -> Option<i32> {
