@@ -57,13 +57,13 @@ impl Forks {
     /// Notes the height of each block, by the first row of those that follow each other with one height.
     fn check_heights(&mut self, response: &Response<'_>, rows: &[usize]) {
         let mut latest = None;
-        for row in rows {
-            let height = response.rows.height(*row);
-            if height.is_none() || latest == height {
-                continue;
-            }
-            latest = height;
-            let Some(block) = Block::of(response, *row) else { continue };
+        let firsts = rows.iter().filter(|row| {
+            let height = response.rows.height(**row);
+            height.is_some() && std::mem::replace(&mut latest, height) != height
+        });
+        // Apart from their search: the processor then waits for several places of the table at once.
+        let blocks: Vec<Block> = firsts.filter_map(|row| Block::of(response, *row)).collect();
+        for block in blocks {
             if self.heights.len() == KEPT {
                 self.heights.clear();
             }

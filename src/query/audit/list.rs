@@ -260,9 +260,11 @@ impl ListAudit {
         }
         let mut keys = Vec::new();
         let max_page_size = self.subject.page_size.max(self.subject.max_page_size);
-        for row in kept {
+        // In one pass: the keys lie beyond the caches of a processor, which then waits for several of them at once.
+        let is_new: Vec<bool> = kept.iter().map(|row| self.known.insert(response.rows.key(*row))).collect();
+        for (row, is_new) in kept.iter().zip(is_new) {
             let key = response.rows.key(*row);
-            if !self.known.insert(key) || self.earlier.contains(&key) {
+            if !is_new || self.earlier.contains(&key) {
                 self.has_equal_records = true;
                 if keys.is_empty() {
                     keys = response.rows.keys();
