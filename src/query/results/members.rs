@@ -70,6 +70,7 @@ impl MembersReport {
 
     /// Adds the members of other records of the same type.
     pub fn add(&mut self, other: &Self) {
+        self.in_other_spelling |= other.in_other_spelling;
         if let Some(declared) = &other.declared {
             self.add_names(declared, other.in_some, &other.unknown.to_vec());
         }

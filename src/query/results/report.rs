@@ -310,14 +310,19 @@ impl SharedReport {
     /// Adds the members of a page with records.
     pub(in crate::query) fn add_members(&self, declared: &Arc<[String]>, members: &Members) {
         self.update(|report| report.members.add_page(declared, members));
+        self.doubt_spellings();
+        if members.has_replaced {
+            self.add_reason(REPLACED);
+        }
+    }
+
+    /// Adds the reason of members that some records have in another spelling than others.
+    fn doubt_spellings(&self) {
         let ambiguous = self.lock().report.members.ambiguous().map(str::to_owned);
         if let Some(name) = ambiguous {
             self.add_contradiction(format!(
                 "Some records have the member {name} in another spelling than others: these values were not read."
             ));
-        }
-        if members.has_replaced {
-            self.add_reason(REPLACED);
         }
     }
 
@@ -338,6 +343,8 @@ impl SharedReport {
 
     /// Marks the end of the run, which is complete if no reason says otherwise.
     pub(in crate::query) fn finish(&self) {
+        // Those of the lists of a set were added together.
+        self.doubt_spellings();
         if let Some(reason) = self.empty_responses_reason() {
             self.add_reason(reason);
         }

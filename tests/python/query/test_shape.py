@@ -125,6 +125,10 @@ def test_member_that_some_records_have_in_another_spelling_is_a_reason(server: S
     assert "the member miner in another spelling" in reason
     both = collected(server, "blocks", [{**row, "miner": "0x3"} for row in rows])
     assert both.report.complete
+    server.on("blocks", lambda request: page_of("blocks", [rows[request.query["height"] == "1"]]))
+    with server.client() as client:
+        lists = client.blocks(height=[1, 2]).collect()
+    assert lists.report.reasons == records.report.reasons
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
