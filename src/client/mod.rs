@@ -23,6 +23,7 @@ mod observation;
 mod proxy;
 mod rate_controller;
 mod rate_limiter;
+mod recorded;
 mod request;
 mod request_bound;
 mod response;
