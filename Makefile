@@ -53,8 +53,10 @@ types:
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --ignoreexternal --verifytypes chainframe
 	@# stubtest succeeds if there is no stub at all.
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
-	$(BIN)/python -m mypy.stubtest chainframe._native
+	$(BIN)/python -m mypy.stubtest --mypy-config-file scripts/stubtest.ini chainframe._native
 
+# Processes that tests start share compiled modules.
+pytest: export PYTHONDONTWRITEBYTECODE :=
 pytest:
 	$(BIN)/pytest -n $(WORKERS)
 
