@@ -139,10 +139,10 @@ def test_9_hashes_match_in_either_case(server: StrictServer) -> None:
 
 def test_10_members_may_be_reordered_missing_or_unknown(server: StrictServer) -> None:
     body = b"""{"data": [{"new": {"a": [1, {"height": "7"}]}, "blockList": [], "data": [
-        {"later": null, "height": "3", "extra": [[]], "hash": "0x1"}, {"miner": "0x2", "height": null}],
+        {"later": null, "height": "3", "extra": [[]], "hash": "0x1"}, {"hash": "0x4", "miner": "0x2", "height": null}],
         "totalPage": "1"}], "detail": "", "msg": "", "code": "0"}"""
     records = collect(server, "blocks", Response(body))
-    assert list(records) == [cf.Block(hash="0x1", height=3), cf.Block(miner="0x2")]
+    assert list(records) == [cf.Block(hash="0x1", height=3), cf.Block(hash="0x4", miner="0x2")]
 
 
 @pytest.mark.parametrize(
