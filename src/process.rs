@@ -11,8 +11,8 @@ use tokio::task::block_in_place;
 
 pub use fork::id;
 
-/// Returns memory that was freed to the system. The allocator of glibc keeps it, in a part for each of several threads,
-/// so that what one of them has freed is not there for the others.
+/// Returns freed memory to the system. glibc keeps it in arenas of several threads, and what was freed in one of them is
+/// not used by the others.
 pub fn release_memory() {
     // SAFETY: it takes the locks of the allocator, and changes nothing that is in use.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

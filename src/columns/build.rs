@@ -215,8 +215,8 @@ impl ColumnsBuilder {
         }
     }
 
-    /// Appends a value of a page that is written plainly, as nearly all are, to a column without one for this row. False if it
-    /// is written otherwise.
+    /// Appends a value that is written as nearly all are: a text, digits, or a time. The column must not have
+    /// one for this row. Returns false, and appends nothing, if the value is written in another way.
     #[inline]
     pub fn append_plain(&mut self, column: usize, kind: Kind, text: &str) -> bool {
         match (kind, &mut self.builders[column]) {

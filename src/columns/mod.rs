@@ -83,7 +83,7 @@ impl Column {
     fn text_size(&self) -> usize {
         match self {
             Self::Utf8(texts) => size_of_texts(texts),
-            // A view begins with the length of its text. No memory has texts whose lengths overflow.
+            // A view begins with the length of its text. Their sum cannot overflow, since the texts are in memory.
             Self::Utf8View(texts) => {
                 texts.views().iter().fold(0, |size: usize, view| size.wrapping_add(*view as u32 as usize))
             }

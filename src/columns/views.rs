@@ -99,7 +99,7 @@ impl StringViewBuilder {
 }
 
 /// The view of a string in the body: its length and itself if it is short; or its length, its first four bytes, the number
-/// of the body, and the offset there. Both are made from the sixteen bytes from its first on, and without a call.
+/// of the body, and the offset there. `None` if the string is not in the body, or near its end.
 #[inline]
 fn view_within(text: &str, body: &[u8]) -> Option<u128> {
     let offset = text.as_ptr().addr().wrapping_sub(body.as_ptr().addr());

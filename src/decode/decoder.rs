@@ -20,7 +20,7 @@ pub struct Decoder {
     max_results: usize,
     /// Bit i: column i is part of a record's identity.
     pub(super) identity: u64,
-    /// The first spelling of every field comes first, in the order in which the API sends them.
+    /// First those with the first spelling of each field, in the order in which the API sends them.
     keys: Vec<Key>,
     /// First spelling of each column.
     names: Arc<[String]>,
@@ -33,12 +33,12 @@ pub(super) struct Key {
     written: String,
     pub column: usize,
     pub kind: Kind,
-    /// The bit of the column if this is its first spelling, and its values may be written plainly.
+    /// The bit of the column if this is its first spelling and `append_plain` takes its kind; otherwise 0.
     pub plain: u64,
 }
 
 impl Key {
-    /// The name with the colon after it, and with the comma before it if it follows a value.
+    /// The name with quotes and a colon, and with a comma before it if it follows a value.
     pub fn written(&self, is_after_value: bool) -> &str {
         &self.written[usize::from(!is_after_value)..]
     }

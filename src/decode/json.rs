@@ -167,7 +167,7 @@ impl<'j> Json<'j> {
         Ok(self.string_at(span))
     }
 
-    /// The string that comes next and the index after it, unless it has escapes, or another value comes next.
+    /// The string that comes next and the index after it. `None` if it has escapes, or if another value comes next.
     #[inline]
     pub fn plain_string(&self) -> Option<(&'j str, usize)> {
         let bytes = self.text.as_bytes();

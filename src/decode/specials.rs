@@ -34,7 +34,8 @@ fn bits(block: &[u8; 64]) -> u64 {
 
 #[inline]
 fn bits_of(bytes: u8x16) -> u32 {
-    // Without the bit in which it differs from a blank, a quote follows the control characters, and nothing else does.
+    // A quote is 0x22 and a blank 0x20. After this change of one bit, which maps the control characters to each other, a
+    // quote is 0x20, and a blank is not: the bytes up to 0x20 are quotes and control characters.
     let folded = bytes ^ u8x16::splat(b'"' ^ b' ');
     let is_quote_or_control = folded.min(u8x16::splat(b' ')).simd_eq(folded);
     (is_quote_or_control | bytes.simd_eq(u8x16::splat(b'\\'))).to_bitmask()

@@ -288,7 +288,7 @@ fn are_digits(bytes: &[u8; 8]) -> bool {
     no_digits(*bytes) == 0
 }
 
-/// The highest bit of each of eight bytes that is no digit.
+/// Marks the bytes that are no digits, each by its highest bit.
 fn no_digits(bytes: [u8; 8]) -> u64 {
     const EACH_BYTE: u64 = u64::from_le_bytes([1; 8]);
     // Digits become 0 to 9.

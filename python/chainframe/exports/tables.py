@@ -23,7 +23,8 @@ COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 ROWS_PER_GROUP = 131_072
 # A group is held until it is written.
 BYTES_PER_GROUP = 16 << 20
-# Memory of the writer; files of other sizes are not read faster. A dictionary of 512 KiB has 11,000 addresses.
+# The writer holds a page and a dictionary of each column. 512 KiB are 11,000 addresses. Files with larger ones were not
+# read faster.
 BYTES_PER_PAGE = 128 << 10
 BYTES_OF_DICTIONARY = 512 << 10
 
@@ -141,7 +142,7 @@ def order_of_files(files: Iterable[pq.FileMetaData], schema: pa.Schema) -> list[
     if name is None or not groups or not all(group.sorting_columns for group in groups):
         return None
     column = schema.get_field_index(name)
-    # A group that names its order has some.
+    # Groups that name their order have statistics.
     heights: list[Any] = [group.column(column).statistics for group in groups]
     for is_descending in (False, True):
         are_ordered = all(

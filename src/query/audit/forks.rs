@@ -61,7 +61,7 @@ impl Forks {
             let height = response.rows.height(**row);
             height.is_some() && std::mem::replace(&mut latest, height) != height
         });
-        // Apart from their search: the processor then waits for several places of the table at once.
+        // First all blocks, then their look-ups: with nothing between these, the processor waits for several of them at once.
         let blocks: Vec<Block> = firsts.filter_map(|row| Block::of(response, *row)).collect();
         for block in blocks {
             if self.heights.len() == KEPT {

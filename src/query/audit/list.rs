@@ -260,7 +260,7 @@ impl ListAudit {
         }
         let mut keys = Vec::new();
         let max_page_size = self.subject.page_size.max(self.subject.max_page_size);
-        // In one pass: the keys lie beyond the caches of a processor, which then waits for several of them at once.
+        // All look-ups first: the table is larger than the processor's caches, and several accesses are waited for at once.
         let is_new: Vec<bool> = kept.iter().map(|row| self.known.insert(response.rows.key(*row))).collect();
         for (row, is_new) in kept.iter().zip(is_new) {
             let key = response.rows.key(*row);

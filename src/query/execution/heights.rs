@@ -105,7 +105,7 @@ impl<'c> Heights<'c> {
         Ok(None)
     }
 
-    /// Records that responses showed, if the blocks are found in the list of the query.
+    /// The records that responses showed; none if they are of another list than that of the query.
     pub fn shown(self, query: &Query) -> ShownRecords {
         if query.endpoint().name == call(self.chain) { self.shown } else { ShownRecords::new() }
     }

@@ -47,7 +47,7 @@ pub struct Query {
     /// True if new records are followed, by their heights.
     is_followed: bool,
     projection: Projection,
-    /// Values of a set. All else but the arguments is that of each of its lists.
+    /// Values of a set. Its lists differ from this query in the arguments only.
     members: Option<Members>,
 }
 

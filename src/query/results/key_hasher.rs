@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Texts of every length around that of a pair, as the words that the keys are declared by.
+    /// Compares texts of every length with the definition: words of eight bytes, the last one padded.
     #[test]
     fn texts_are_hashed_by_words_of_eight_bytes() {
         let text = "0xFEDCBA9876543210ABCDEFabcdef0123456789";

@@ -26,7 +26,7 @@ struct KeyColumns {
 }
 
 impl KeyColumns {
-    /// Those of a record type, which are found by their names once.
+    /// The columns of a record type, found by their names at first use.
     fn of(record: &RecordType) -> &'static Self {
         static ALL: LazyLock<[KeyColumns; RECORDS.len()]> = LazyLock::new(|| RECORDS.map(KeyColumns::new));
         let position = RECORDS.iter().position(|declared| declared.name == record.name);
