@@ -99,6 +99,13 @@ pub struct Shape {
     pub page_size: u64,
 }
 
+impl Shape {
+    /// True if the list has as many pages as that many records take; `None` if its pages are not counted.
+    pub fn has_pages_for(self, records: usize) -> Option<bool> {
+        self.total_pages.map(|pages| pages == (records as u64).div_ceil(self.page_size))
+    }
+}
+
 /// A block that was known to be settled: while it has this hash, nothing below has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {

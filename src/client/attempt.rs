@@ -24,7 +24,7 @@ pub struct Fetched {
     pub page: Page,
     /// Set if the response was empty, and may have been a throttle.
     pub believed_empty: Option<BelievedEmpty>,
-    /// Requests for records that do not change, sent again as control requests.
+    /// Records that do not change, as control requests returned them before and now.
     pub repeated: Vec<RepeatedPage>,
     pub attempts: u32,
     pub bytes: usize,

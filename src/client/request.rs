@@ -25,7 +25,7 @@ struct Attempts {
     free: u32,
     /// Repetitions of a request whose response was empty; they do not count as retries.
     repetitions: u32,
-    /// Look-ups that were sent again as control requests.
+    /// Records of control requests, and what these requests returned before.
     repeated: Vec<RepeatedPage>,
     /// Time of sending of the first of them.
     first_empty: Option<Instant>,

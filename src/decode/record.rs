@@ -45,10 +45,12 @@ impl Decoder {
             let expected = self.expected(hint).filter(|key| reader.json.consume(key.written(is_after_value)));
             if let Some(key) = expected {
                 hint += 1;
+                is_after_value = true;
                 if !self.plain(reader, key, &mut record, rows) {
                     self.member(reader, Some(key.column), hint, &mut record, rows)?;
                 }
             } else if is_after_value {
+                is_after_value = false;
                 more = reader.json.next_element(b'}').map_err(syntax)?;
             } else {
                 let name = reader.json.key().map_err(syntax)?;
@@ -57,8 +59,8 @@ impl Decoder {
                     reader.members.add_unknown(name);
                 }
                 self.member(reader, column, hint, &mut record, rows)?;
+                is_after_value = true;
             }
-            is_after_value = expected.is_some() || !is_after_value;
         }
         if record.columns & self.identity == 0 {
             return Err(self.unidentified(reader, record.start));

@@ -293,7 +293,8 @@ impl PartBuffer {
             let mut state = lock(&self.state);
             let batch = state.batches.finish();
             let checkpoint = state.checkpoint.clone();
-            (state.rows, state.bytes) = (0, 0);
+            state.rows = 0;
+            state.bytes = 0;
             state.oldest = (!state.held.is_empty()).then(Instant::now);
             if !self.keyed {
                 state.accept_pages(self.max_rows);

@@ -57,12 +57,15 @@ impl Forks {
     /// Notes the height of each block, by the first row of those that follow each other with one height.
     fn check_heights(&mut self, response: &Response<'_>, rows: &[usize]) {
         let mut latest = None;
-        let firsts = rows.iter().filter(|row| {
-            let height = response.rows.height(**row);
-            height.is_some() && std::mem::replace(&mut latest, height) != height
-        });
-        // First all blocks, then their look-ups: with nothing between these, the processor waits for several of them at once.
-        let blocks: Vec<Block> = firsts.filter_map(|row| Block::of(response, *row)).collect();
+        let mut blocks = Vec::new();
+        for row in rows {
+            let height = response.rows.height(*row);
+            if height.is_some() && height != latest {
+                latest = height;
+                blocks.extend(Block::of(response, *row));
+            }
+        }
+        // With nothing between the look-ups, the processor waits for several of them at once.
         for block in blocks {
             if self.heights.len() == KEPT {
                 self.heights.clear();

@@ -90,8 +90,8 @@ impl Unreturned {
         let is_below_returned = !returned.is_empty();
         let from = if is_below_returned { returned.end } else { 1 };
         // Above the returned rows are those that were returned before, and newer ones.
-        let overlap =
-            (1..if is_below_returned { returned.start } else { 0 }).filter(|row| known.contains(rows.key(row - 1)));
+        let above = if is_below_returned { 1..returned.start } else { 1..1 };
+        let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
         for row in overlap.chain(from..rows.len()) {
             let below = rows.key(row);
             if !known.contains(below) {

@@ -56,7 +56,7 @@ pub(super) async fn fetch(
     Ok(fetched.page)
 }
 
-/// The expectation of the requests of a query.
+/// Expectation of all requests of a query, to which each adds its page and its number of records.
 pub(super) fn expectation(query: &Query) -> Expectation {
     Expectation {
         row_hint: 0,

@@ -129,7 +129,8 @@ impl<'c> Heights<'c> {
                 self.report.doubt_empty_responses();
             }
             let hash = page_hash(&facts(&page.columns));
-            let (blocks, rows) = (self.blocks(&page.columns), page.columns.rows());
+            let blocks = self.blocks(&page.columns);
+            let rows = page.columns.rows();
             self.head = Some(NewestBlocks { blocks, rows, pages: page.total_pages, hash });
         }
         Ok(self.head.as_ref().expect("it was just read"))
@@ -251,8 +252,7 @@ pub(super) async fn fetch_block_rows(
 
 /// Error of records that do not show the block that is looked for.
 fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
-    let (endpoint, path) = (call(chain), "data[0]".into());
-    Error::Format { endpoint, path, problem, excerpt, attempts: 1, retryable: false }
+    Error::Format { endpoint: call(chain), path: "data[0]".into(), problem, excerpt, attempts: 1, retryable: false }
 }
 
 /// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.

@@ -53,9 +53,9 @@ impl MembersReport {
 
     /// Name of a member that some records have, and others have in a spelling that is not read.
     pub fn ambiguous(&self) -> Option<&str> {
-        let names = self.declared.iter().flat_map(|names| names.iter().enumerate());
-        let is_ambiguous = |column: usize| self.in_some & self.in_other_spelling & 1 << column != 0;
-        names.filter(|(column, _)| is_ambiguous(*column)).map(|(_, name)| name.as_str()).next()
+        let in_both = self.in_some & self.in_other_spelling;
+        let mut names = self.declared.iter().flat_map(|names| names.iter().enumerate());
+        names.find(|(column, _)| in_both & 1 << column != 0).map(|(_, name)| name.as_str())
     }
 
     /// Adds the members of a page with records.
@@ -90,8 +90,9 @@ impl MembersReport {
 
 /// True if two names differ in the case of letters and in underscores at most.
 fn is_spelling_of(name: &str, other: &str) -> bool {
-    let letters =
-        |name: &str| name.bytes().filter(|byte| *byte != b'_').map(|byte| byte.to_ascii_lowercase()).collect();
-    let (name, other): (Vec<u8>, Vec<u8>) = (letters(name), letters(other));
-    name == other
+    letters(name).eq(letters(other))
+}
+
+fn letters(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| *byte != b'_').map(|byte| byte.to_ascii_lowercase())
 }

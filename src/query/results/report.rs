@@ -330,13 +330,14 @@ impl SharedReport {
     pub(in crate::query) fn add_identities(&self, columns: &Columns) {
         let record = columns.record();
         let name = record.identity[0];
-        // What belongs to no block may not have it yet: a transfer between chains, or a token of the chain itself.
+        // Only records of a block must have one. A transfer between chains has no hash before it arrives, and the coin of a chain
+        // has no contract.
         let Some(column) = record.position(name).filter(|_| record.block().is_some()) else { return };
         let named = (0..columns.rows()).filter(|row| columns.text(column, *row).is_some_and(|text| !text.is_empty()));
         let named = named.count();
         if self.lock().identified.are_mixed(named, columns.rows()) {
             self.add_contradiction(format!(
-                "Some records have no {name}, and others have one: they cannot be told apart, and one may be there twice."
+                "Some records have no {name}, and others have one: one may be there twice. Compare their other fields."
             ));
         }
     }

@@ -107,10 +107,9 @@ impl HeldList {
 
     /// True if the list has another number of pages than as many records take, by a service whose pages are known.
     fn has_other_pages(&self, records: usize, shape: Shape) -> bool {
-        let pages = |records: usize| Some((records as u64).div_ceil(shape.page_size));
-        let is_known = self.counts_pages && self.is_whole() && shape.page_size == self.shape.page_size;
-        let was_right = is_known && self.shape.total_pages == pages(self.records.len());
-        was_right && shape.total_pages.is_some() && shape.total_pages != pages(records)
+        let is_comparable = self.counts_pages && self.is_whole() && shape.page_size == self.shape.page_size;
+        let was_right = is_comparable && self.shape.has_pages_for(self.records.len()) == Some(true);
+        was_right && shape.has_pages_for(records) == Some(false)
     }
 
     /// True if all of the list is kept.
