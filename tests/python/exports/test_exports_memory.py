@@ -26,8 +26,9 @@ from chainframe.testing import LocalService
 
 with LocalService(transactions=40) as service, service.client() as client:
     for path in ("a.csv", "a.jsonl", "a.parquet", "directory"):
-        query = client.blocks(page_size=20)
-        getattr(query, {"csv": "to_csv", "jsonl": "to_json"}.get(path[2:], "to_parquet"))(f"{sys.argv[1]}/{path}")
+        query = client.transactions(page_size=20)
+        export = getattr(query, {"csv": "to_csv", "jsonl": "to_json"}.get(path[2:], "to_parquet"))
+        export(f"{sys.argv[1]}/{path}", numbers="decimal")
 print("pandas" in sys.modules, "pyarrow.dataset" in sys.modules)
 """
 
