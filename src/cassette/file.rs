@@ -93,7 +93,8 @@ fn in_order(lines: Vec<Line>, match_on: &MatchOn) -> Vec<Interaction> {
                 places.front_mut().map(|(at, note)| (*at, note.take()))
             };
             let (at, note) = last.unwrap_or((position, None));
-            (place, interaction.note) = (at, interaction.note.or(note));
+            place = at;
+            interaction.note = interaction.note.or(note);
         }
         placed.push((place, interaction));
     }

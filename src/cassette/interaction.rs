@@ -138,7 +138,8 @@ impl Interaction {
         match &self.outcome {
             Outcome::Failure(failure) => line.error = Some(failure.clone()),
             Outcome::Response(response) => {
-                (line.status, line.retry_after) = (Some(response.status), response.retry_after);
+                line.status = Some(response.status);
+                line.retry_after = response.retry_after;
                 line.clock_skew = response.clock_skew;
                 match std::str::from_utf8(&response.body) {
                     Err(_) => line.base64 = Some(STANDARD.encode(&response.body).into()),

@@ -143,7 +143,8 @@ impl Cassette {
         (interactions, scrubbed): (Vec<Interaction>, usize),
         start: u64,
     ) -> Self {
-        let (mut by_request, mut order) = (HashMap::<Request, Recordings>::new(), Vec::new());
+        let mut by_request: HashMap<Request, Recordings> = HashMap::new();
+        let mut order = Vec::new();
         for interaction in interactions {
             let key = options.match_on.key(&interaction.request);
             let recordings = by_request.entry(key.clone()).or_default();

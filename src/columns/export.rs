@@ -96,57 +96,48 @@ pub fn batch(
         .iter()
         .map(|field| {
             let index = columns.record.position(field.name()).expect("a schema of this record type, or a part of one");
-            let overflow = |row: usize, text: &str| NumericOverflow {
-                column: columns.record.fields[index].name.into(),
-                row: first_row + row,
-                text: text.into(),
-                numbers,
-            };
-            match (&columns.columns[index], field.data_type()) {
-                (Column::Utf8(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
-                (Column::Utf8View(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
-                (Column::Utf8(texts), DataType::Float64) => doubles(texts, overflow),
-                (Column::Utf8View(texts), DataType::Float64) => doubles(texts, overflow),
+            let array = match (&columns.columns[index], field.data_type()) {
+                (Column::Utf8(texts), DataType::Decimal128(..)) => decimals(texts),
+                (Column::Utf8View(texts), DataType::Decimal128(..)) => decimals(texts),
+                (Column::Utf8(texts), DataType::Float64) => doubles(texts),
+                (Column::Utf8View(texts), DataType::Float64) => doubles(texts),
                 (_, DataType::Utf8View) => Ok(columns.share(index, StringLayout::Utf8View)),
                 _ => Ok(columns.share(index, StringLayout::Utf8)),
-            }
+            };
+            array.map_err(|row| NumericOverflow {
+                column: columns.record.fields[index].name.into(),
+                row: first_row + row,
+                text: columns.text(index, row).unwrap_or_default().into(),
+                numbers,
+            })
         })
         .collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(columns.rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options).expect("arrays of the schema's types"))
 }
 
-fn decimals<'a>(
-    texts: impl ArrayAccessor<Item = &'a str> + Copy,
-    overflow: impl Fn(usize, &str) -> NumericOverflow,
-) -> Result<ArrayRef, NumericOverflow> {
-    let amounts = converted(texts, |text| scaled(text, AMOUNT_SCALE), overflow)?;
+/// The texts as decimals, or the row of the first that has too many digits.
+fn decimals<'a>(texts: impl ArrayAccessor<Item = &'a str> + Copy) -> Result<ArrayRef, usize> {
+    let amounts = converted(texts, |text| scaled(text, AMOUNT_SCALE))?;
     let array = PrimitiveArray::<Decimal128Type>::new(amounts.into(), texts.nulls().cloned());
     let array = array.with_precision_and_scale(AMOUNT_PRECISION, AMOUNT_SCALE).expect("38 digits are Arrow's limit");
     Ok(Arc::new(array))
 }
 
-fn doubles<'a>(
-    texts: impl ArrayAccessor<Item = &'a str> + Copy,
-    overflow: impl Fn(usize, &str) -> NumericOverflow,
-) -> Result<ArrayRef, NumericOverflow> {
-    let doubles = converted(texts, |text| Number::parse(text)?.to_f64(), overflow)?;
+/// The texts as floating-point numbers, or the row of the first that is beyond their range.
+fn doubles<'a>(texts: impl ArrayAccessor<Item = &'a str> + Copy) -> Result<ArrayRef, usize> {
+    let doubles = converted(texts, |text| Number::parse(text)?.to_f64())?;
     Ok(Arc::new(Float64Array::new(doubles.into(), texts.nulls().cloned())))
 }
 
 fn converted<'a, T: Copy + Default>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
     convert: impl Fn(&str) -> Option<T>,
-    overflow: impl Fn(usize, &str) -> NumericOverflow,
-) -> Result<Vec<T>, NumericOverflow> {
+) -> Result<Vec<T>, usize> {
     let mut values = Vec::with_capacity(texts.len());
     for row in 0..texts.len() {
-        values.push(if texts.is_null(row) {
-            T::default()
-        } else {
-            let text = texts.value(row);
-            convert(text).ok_or_else(|| overflow(row, text))?
-        });
+        let value = if texts.is_null(row) { Some(T::default()) } else { convert(texts.value(row)) };
+        values.push(value.ok_or(row)?);
     }
     Ok(values)
 }

@@ -129,7 +129,6 @@ impl Hint {
     }
 
     pub fn render(&self, syntax: Syntax) -> String {
-        let names = |names: &[String]| names.iter().map(|name| syntax.name(name)).collect();
         let in_python = syntax == Syntax::Python;
         match self {
             Self::NarrowQuery(ways) => {
@@ -143,8 +142,8 @@ impl Hint {
             Self::PassSeveral if in_python => "pass several as a list".into(),
             Self::PassSeveral => "separate several with commas".into(),
             Self::Omit(name) => format!("omit {}", syntax.name(name)),
-            Self::Raise(parameters) => format!("raise {}", list(names(parameters), "or")),
-            Self::Lower(parameters) => format!("lower {}", list(names(parameters), "or")),
+            Self::Raise(parameters) => format!("raise {}", list(syntax.names(parameters), "or")),
+            Self::Lower(parameters) => format!("lower {}", list(syntax.names(parameters), "or")),
             Self::Check(parameters) => {
                 let settings = parameters.iter().map(|name| syntax.setting(name)).collect();
                 format!("check {}", list(settings, "and"))

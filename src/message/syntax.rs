@@ -35,6 +35,10 @@ impl Syntax {
         }
     }
 
+    pub(super) fn names(self, parameters: &[String]) -> Vec<String> {
+        parameters.iter().map(|parameter| self.name(parameter)).collect()
+    }
+
     /// Name of a setting, with its environment variable if it has one.
     pub(super) fn setting(self, setting: &str) -> String {
         if self == Self::Shell && SECRETS.contains(&setting) {

@@ -115,16 +115,21 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn connect(path: &Path) -> Result<Connection, String> {
-    let foreign = |error: rusqlite::Error| format!("cannot be used as the service's database: {error}");
-    let connection = Connection::open(path).map_err(foreign)?;
-    configure(&connection).map_err(foreign)?;
-    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(foreign)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(foreign)?;
-    if application == APPLICATION || (application == 0 && tables == 0) {
-        return Ok(connection);
+    match open_own(path) {
+        Ok(Some(connection)) => Ok(connection),
+        Ok(None) => Err("is the database of another program; use another file".into()),
+        Err(error) => Err(format!("cannot be used as the service's database: {error}")),
     }
-    Err("is the database of another program; use another file".into())
+}
+
+/// Opens the database; `None` if it is that of another program.
+fn open_own(path: &Path) -> rusqlite::Result<Option<Connection>> {
+    let connection = Connection::open(path)?;
+    configure(&connection)?;
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    let is_own = application == APPLICATION || (application == 0 && tables == 0);
+    Ok(if is_own { Some(connection) } else { None })
 }
 
 fn holds(connection: &Connection, world: &World) -> rusqlite::Result<bool> {

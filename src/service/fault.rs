@@ -135,25 +135,19 @@ impl TryFrom<Declared> for Fault {
 
 impl Declared {
     fn take_kind(&mut self, name: &str) -> Result<FaultKind, String> {
-        let lacks = |member: &str| format!("a fault of kind {name:?} needs {member:?}");
-        let seconds = |seconds: Option<f64>, least: f64| match seconds {
-            None => Err(lacks("seconds")),
-            Some(seconds) if (least..=MOST_SECONDS).contains(&seconds) => Ok(seconds),
-            Some(seconds) => Err(format!("seconds must be from {least} to {MOST_SECONDS}; got {seconds}")),
-        };
         let kind = match name {
             "status" => {
-                let status = status(self.status.take().ok_or_else(|| lacks("status"))?)?;
+                let status = status(self.status.take().ok_or_else(|| lacks(name, "status"))?)?;
                 FaultKind::Status { status, code: self.code.take() }
             }
             "code" => FaultKind::Code {
-                code: self.code.take().ok_or_else(|| lacks("code"))?,
+                code: self.code.take().ok_or_else(|| lacks(name, "code"))?,
                 msg: self.msg.take().unwrap_or_else(|| "fault".into()),
             },
-            "delay" => FaultKind::Delay { seconds: seconds(self.seconds.take(), 0.0)? },
+            "delay" => FaultKind::Delay { seconds: self.take_seconds(name, 0.0)? },
             "truncate" => FaultKind::Truncate { bytes: self.bytes.take() },
             "reset" => FaultKind::Reset,
-            "slow_body" => FaultKind::SlowBody { seconds: seconds(self.seconds.take(), 0.0)? },
+            "slow_body" => FaultKind::SlowBody { seconds: self.take_seconds(name, 0.0)? },
             "throttle" => match self.retry_after.take() {
                 Some(after) if !(0.0..=MOST_SECONDS).contains(&after) => {
                     return Err(format!("retry_after must be from 0 to {MOST_SECONDS}; got {after}"));
@@ -163,13 +157,13 @@ impl Declared {
             "empty" => FaultKind::Empty,
             "html" => FaultKind::Html { status: status(self.status.take().unwrap_or(502))? },
             "oversized" => match self.size_mib.take() {
-                None => return Err(lacks("size_mib")),
+                None => return Err(lacks(name, "size_mib")),
                 Some(size_mib) if !(1..=MOST_MIB).contains(&size_mib) => {
                     return Err(format!("size_mib must be from 1 to {MOST_MIB}; got {size_mib}"));
                 }
                 Some(size_mib) => FaultKind::Oversized { size_mib },
             },
-            "clock_skew" => FaultKind::ClockSkew { seconds: seconds(self.seconds.take(), -MOST_SECONDS)? },
+            "clock_skew" => FaultKind::ClockSkew { seconds: self.take_seconds(name, -MOST_SECONDS)? },
             "body" => self.take_body()?,
             "refused" => FaultKind::Unreachable(Unreachable::Refused),
             "unknown_host" => FaultKind::Unreachable(Unreachable::UnknownHost),
@@ -195,6 +189,14 @@ impl Declared {
         }
     }
 
+    fn take_seconds(&mut self, kind: &str, least: f64) -> Result<f64, String> {
+        match self.seconds.take() {
+            None => Err(lacks(kind, "seconds")),
+            Some(seconds) if (least..=MOST_SECONDS).contains(&seconds) => Ok(seconds),
+            Some(seconds) => Err(format!("seconds must be from {least} to {MOST_SECONDS}; got {seconds}")),
+        }
+    }
+
     fn take_body(&mut self) -> Result<FaultKind, String> {
         let (body, is_json) = match (self.text.take(), self.json.take()) {
             (Some(text), None) => (text, false),
@@ -215,6 +217,10 @@ fn is_header(name: &str, value: &str) -> bool {
     // The length is that of the body.
     let is_own = ["content-length", "transfer-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
     !is_own && HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok()
+}
+
+fn lacks(kind: &str, member: &str) -> String {
+    format!("a fault of kind {kind:?} needs {member:?}")
 }
 
 fn status(status: u16) -> Result<u16, String> {

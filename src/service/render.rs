@@ -12,7 +12,7 @@ use super::quirks::Turn;
 use super::schema::Table;
 use super::settings::Settings;
 use super::store::{LookUpError, Store};
-use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, ResultLimit, Shape};
+use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, RecordType, ResultLimit, Shape};
 
 /// Hashes that a record has through its block.
 const HASHES: [&str; 6] = ["hash", "block_hash", "tx_id", "id", "main_tx_hash", "zone_tx_hash"];
@@ -34,6 +34,12 @@ struct RowSource {
     select: String,
 }
 
+impl RowSource {
+    fn of(table: &'static Table, record: &RecordType) -> Self {
+        Self { table, select: table.select(record) }
+    }
+}
+
 #[derive(Debug)]
 struct Member {
     /// Quoted, with its colon.
@@ -52,7 +58,7 @@ impl Renderer {
 
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
         let record = endpoint.record();
-        let source = |table: &'static Table| RowSource { table, select: table.select(record) };
+
         let members = record.sent().map(|(_, field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);
@@ -61,8 +67,8 @@ impl Renderer {
         });
         Some(Renderer {
             endpoint,
-            synthetic: source(Table::of(record)?),
-            loaded: source(Table::loaded(endpoint)?),
+            synthetic: RowSource::of(Table::of(record)?, record),
+            loaded: RowSource::of(Table::loaded(endpoint)?, record),
             members: members.collect(),
             directions: directions(deployment),
         })

@@ -59,15 +59,10 @@ impl Service {
     pub fn start(settings: Settings) -> Result<Self, ServiceError> {
         settings.check(false)?;
         let store = Store::open(&settings)?;
-        let bind_error = |source: std::io::Error| {
-            ServiceError::setting(
-                "port",
-                format!("must be free; cannot listen on 127.0.0.1:{}: {source}", settings.port),
-            )
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, settings.port)).map_err(bind_error)?;
-        listener.set_nonblocking(true).map_err(bind_error)?;
-        let url = format!("http://{}", listener.local_addr().map_err(bind_error)?);
+        let (listener, url) = listen(settings.port).map_err(|source| {
+            let port = settings.port;
+            ServiceError::setting("port", format!("must be free; cannot listen on 127.0.0.1:{port}: {source}"))
+        })?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(Self::THREADS - 1)
             // Lookups wait for one database connection, so more threads would only wait with them.
@@ -279,6 +274,14 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// A listener and its URL.
+fn listen(port: u16) -> std::io::Result<(TcpListener, String)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+    listener.set_nonblocking(true)?;
+    let url = format!("http://{}", listener.local_addr()?);
+    Ok((listener, url))
 }
 
 fn serve(runtime: Runtime, listener: TcpListener, state: Arc<ServiceState>, stopped: oneshot::Receiver<()>) {

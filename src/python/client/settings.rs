@@ -178,17 +178,15 @@ fn misnamed(setting: &str) -> String {
         ("zone_chain", &["CHAIN"]),
     ];
     let words = SETTINGS.iter().find(|(name, _)| *name == setting).map_or(&[][..], |(_, words)| words);
-    let is_meant = |variable: &String| {
+    let variables = std::env::vars_os().filter_map(|(variable, _)| variable.into_string().ok());
+    let meant = variables.filter(|variable| {
         let Some(name) = variable.strip_prefix(PREFIX) else { return false };
         let is_of_another = SETTINGS.iter().any(|(setting, _)| name.eq_ignore_ascii_case(setting));
         // The word "secret" says more than the word "key".
         let is_secret = setting == "api_key" && name.contains("SECRET");
         !is_of_another && !is_secret && words.iter().any(|word| name.contains(word))
-    };
-    let mut found: Vec<String> =
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_meant).collect();
-    found.sort();
-    found.first().map_or_else(String::new, |variable| format!(" ({variable} is set, which no setting reads)"))
+    });
+    meant.min().map_or_else(String::new, |variable| format!(" ({variable} is set, which no setting reads)"))
 }
 
 /// The value of a setting; raises if it has another type.

@@ -41,12 +41,12 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let path = std::path::absolute(&path).unwrap_or(path);
     let name = variables::read(MODE, MODE)?;
     let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)?;
-    let is_same = |known: &&cassette::Cassette| {
+    if let Some(known) = OPENED.load().get(&path) {
         let both_record = known.mode().only_records() && mode.only_records();
-        known.mode() == mode || mode_of_others(known) == mode || both_record || known.options().scrub.is_some()
-    };
-    if let Some(known) = OPENED.load().get(&path).filter(is_same) {
-        return Ok(Some(Cassette { inner: known.clone() }));
+        let is_same_mode = known.mode() == mode || mode_of_others(known) == mode;
+        if is_same_mode || both_record || known.options().scrub.is_some() {
+            return Ok(Some(Cassette { inner: known.clone() }));
+        }
     }
     let staging = named(STAGING).map(PathBuf::from);
     let journal = named(JOURNAL).map(PathBuf::from);

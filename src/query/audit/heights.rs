@@ -69,8 +69,10 @@ impl Heights {
         let returned = |height: i64| self.recent.iter().rev().find(|block| block.0 == height).map(|block| block.1);
         for (heights, keys) in heights.windows(2).zip(keys.windows(2)) {
             let is_below = heights[0] - heights[1] == 1;
-            let is_other = || returned(heights[1]).is_some_and(|key| key != keys[1]);
-            if is_below && returned(heights[0]) == Some(keys[0]) && is_other() {
+            if is_below
+                && returned(heights[0]) == Some(keys[0])
+                && returned(heights[1]).is_some_and(|key| key != keys[1])
+            {
                 return Err(format!("block {} is another one than before, below the same block", heights[1]));
             }
         }

@@ -249,8 +249,9 @@ impl ListAudit {
 
     fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
         let heights = heights_of(response, kept.iter().copied());
-        let keys = || kept.iter().map(|row| response.rows.key(*row)).collect();
-        self.heights.on_page(self.subject.order, heights.as_deref(), keys)
+        self.heights.on_page(self.subject.order, heights.as_deref(), || {
+            kept.iter().map(|row| response.rows.key(*row)).collect()
+        })
     }
 
     fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {

@@ -121,9 +121,9 @@ impl OneBlock {
     /// True if a page shows the accepted records at their offsets, as far as it has them.
     fn shows_accepted(&self, request: &PageRequest, response: &Response<'_>) -> bool {
         let first = (request.page - 1).saturating_mul(self.page_rows);
-        let row_of = |offset: u64| offset.checked_sub(first).filter(|row| (*row as usize) < response.rows.len());
-        let mut shown = self.accepted.iter().filter_map(|(offset, key)| Some((row_of(*offset)?, *key)));
-        shown.all(|(row, key)| response.rows.key(row as usize) == key)
+        let shown = first..first.saturating_add(response.rows.len() as u64);
+        let mut accepted = self.accepted.iter().filter(|(offset, _)| shown.contains(offset));
+        accepted.all(|(offset, key)| response.rows.key((offset - first) as usize) == *key)
     }
 
     /// True if the pages are still to be compared with the first one, or with the records before a cursor.

@@ -108,19 +108,22 @@ impl Balances {
         }
     }
 
+    fn known(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.values().filter(|account| !account.is_unknown)
+    }
+
     /// The finding on a list that was read to its end.
     pub fn finding(&self, law: &Law) -> Finding {
-        let known = || self.accounts.values().filter(|account| !account.is_unknown);
-        let overdrawn = known().filter(|account| account.overdrawn() > 0).count();
-        let zeros: usize = known().map(|account| usize::from(account.times_zero())).sum();
+        let overdrawn = self.known().filter(|account| account.overdrawn() > 0).count();
+        let zeros: usize = self.known().map(|account| usize::from(account.times_zero())).sum();
         let is_exact = self.is_counted || self.begins_with_mint && zeros >= overdrawn * ZEROS_FOR_EACH;
         let held = match overdrawn {
-            0 if self.is_partial || known().next().is_none() => None,
+            0 if self.is_partial || self.known().next().is_none() => None,
             0 => Some(true),
             _ if self.has_unknown_receiver || !is_exact => None,
             _ => Some(false),
         };
-        let worst = known().max_by_key(|account| (account.overdrawn(), account.most().1));
+        let worst = self.known().max_by_key(|account| (account.overdrawn(), account.most().1));
         Finding {
             law: law.name.into(),
             held,

@@ -127,10 +127,7 @@ impl Positions {
     pub fn moves<'r>(&self, rows: &'r Columns) -> impl Iterator<Item = Move<'r>> {
         let [from, to, amounts, ids, states, protocols] =
             [self.from, self.to, self.amount, self.id, self.state, self.protocol].map(|column| rows.texts(column));
-        let height = |row| match rows.column(self.height) {
-            Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
-            _ => None,
-        };
+
         (0..rows.rows()).filter_map(move |row| {
             let is_pending = match states.get(row)? {
                 SUCCESS => false,
@@ -148,7 +145,10 @@ impl Positions {
                 is_pending,
                 from: from.get(row).and_then(|address| self.holder(address)),
                 to: to.get(row).and_then(|address| self.holder(address)),
-                height: height(row),
+                height: match rows.column(self.height) {
+                    Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
+                    _ => None,
+                },
             })
         })
     }

@@ -50,14 +50,14 @@ impl Numbers {
     }
 
     pub fn add(&mut self, rows: &Columns) {
-        let position = |name: &str| rows.record().position(name);
-        let Some(number) = position(self.rule.number) else { return };
-        let owner = self.rule.owner.as_ref().and_then(|owner| position(owner.column));
+        let record = rows.record();
+        let Some(number) = record.position(self.rule.number) else { return };
+        let owner = self.rule.owner.as_ref().and_then(|owner| record.position(owner.column));
         let group = match self.rule.groups {
             Groups::Each => None,
-            Groups::Of(column) | Groups::Separate(column) => position(column),
+            Groups::Of(column) | Groups::Separate(column) => record.position(column),
         };
-        let state = self.rule.state.and_then(position);
+        let state = self.rule.state.and_then(|state| record.position(state));
         for row in 0..rows.rows() {
             if let (Some(column), Some(owner)) = (owner, &self.owner)
                 && !rows.text(column, row).is_some_and(|text| text.eq_ignore_ascii_case(owner))

@@ -125,28 +125,30 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
             limitations.push(found.clone());
         }
     }
-    let all = |bounds: fn(&Estimate) -> Bounds, least: f64| {
-        let measured: Vec<_> = lists.iter().map(bounds).collect();
-        if measured.len() as u64 == count {
-            return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
-        }
-        scale(&measured, count, least)
-    };
-    let requests = all(|list| list.requests, 1.0);
+    let requests = sum(lists.iter().map(|list| list.requests), count, 1.0);
     let resolved = Resolved { requests: 0, elapsed: Duration::ZERO };
-    let mut records = all(|list| list.records, 0.0);
+    let mut records = sum(lists.iter().map(|list| list.records), count, 0.0);
     if query.options().unique && count > 1 {
         records.low = lists.iter().map(|list| list.records.low).max().unwrap_or(0);
         limitations.push("records that several lists have are counted for each of them".into());
     }
     Ok(Estimate {
         num_slices: count,
-        pages: all(|list| list.pages, 0.0),
+        pages: sum(lists.iter().map(|list| list.pages), count, 0.0),
         requests,
         records,
         estimated_seconds: seconds(query, resolved, requests.expected, 0, sampler),
         limitations,
     })
+}
+
+/// Sum for `count` lists, of which some were measured. No list has less than `least`.
+fn sum(measured: impl Iterator<Item = Bounds>, count: u64, least: f64) -> Bounds {
+    let measured: Vec<_> = measured.collect();
+    if measured.len() as u64 == count {
+        return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
+    }
+    scale(&measured, count, least)
 }
 
 /// Requests of a list that no other is in flight with: the first one, and those beside the pages.

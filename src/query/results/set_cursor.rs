@@ -52,12 +52,14 @@ impl<P> SetCursor<P> {
 
     /// True if the cursor is of a set of these values, and can be one.
     pub fn is_of(&self, members: &Members) -> bool {
-        let is_rank = |rank: u32| rank < self.count;
+        let ranks = 0..self.count;
         self.count as usize == members.values.len()
             && *self.digest == *members.digest
-            && self.open.iter().all(|(rank, _)| is_rank(*rank))
-            && self.refused.iter().all(|(rank, _)| is_rank(*rank))
-            && self.seen.iter().all(|seen| is_rank(seen.returned_by) && (is_rank(seen.other) || seen.other == ANY_LIST))
+            && self.open.iter().all(|(rank, _)| ranks.contains(rank))
+            && self.refused.iter().all(|(rank, _)| ranks.contains(rank))
+            && self.seen.iter().all(|seen| {
+                ranks.contains(&seen.returned_by) && (ranks.contains(&seen.other) || seen.other == ANY_LIST)
+            })
     }
 
     /// True if the list of a rank has ended.

@@ -174,14 +174,13 @@ impl RankedReader {
 
     /// The end of the list, if another pass would find nothing, or was made often enough.
     fn end_of_pass(&self, end_length: u64, is_confirmed: bool) -> Option<End> {
+        let returned = self.list.returned;
         // A part of the service that lacks records may have answered.
-        let has_all = |length| is_confirmed && length <= end_length && self.list.returned >= end_length.max(self.least);
-        match self.length.exact() {
-            Some(length) if has_all(length) && self.list.returned > end_length => Some(End::Shrunk),
-            Some(length) if has_all(length) => Some(End::List),
-            Some(_) | None if self.pass > MAX_PASSES => Some(End::Unsettled),
-            Some(_) | None => None,
+        let is_not_shorter = self.length.exact().is_some_and(|length| length <= end_length);
+        if is_confirmed && is_not_shorter && returned >= end_length.max(self.least) {
+            return Some(if returned > end_length { End::Shrunk } else { End::List });
         }
+        if self.pass > MAX_PASSES { Some(End::Unsettled) } else { None }
     }
 
     fn on_length(&mut self, response: &Response<'_>) {

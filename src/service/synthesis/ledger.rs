@@ -171,18 +171,13 @@ impl Ledger {
             let holder = world.address(*holder).to_owned();
             return Some(Reserve { other: holder.clone(), holder, units: *units, id: id.clone() });
         }
-        let holders = || holdings.balances.iter().filter(|(_, units)| **units > 0);
-        let richest = |holders: &mut dyn Iterator<Item = (&Account, &u128)>| {
-            holders
-                .max_by_key(|(account, units)| (**units, Reverse(**account)))
-                .map(|(account, units)| (*account, *units))
-        };
-        let others = &mut holders().filter(|(account, _)| **account != self.bridge);
-        let (holder, units) = richest(others).or_else(|| richest(&mut holders()))?;
+        // The bridge only where no other account holds any.
+        let (holder, units) =
+            holdings.holders().max_by_key(|(account, units)| (*account != self.bridge, *units, Reverse(*account)))?;
         let other = if holdings.balance(self.bridge) > 0 {
             self.bridge
         } else {
-            holders().map(|(account, _)| *account).filter(|account| *account != holder).min().unwrap_or(holder)
+            holdings.holders().map(|(account, _)| account).filter(|account| *account != holder).min().unwrap_or(holder)
         };
         let [holder, other] = [holder, other].map(|account| world.address(account).to_owned());
         Some(Reserve { holder, other, units, id: String::new() })
@@ -190,13 +185,19 @@ impl Ledger {
 }
 
 impl Holdings {
+    /// Accounts with a balance, and the balance.
+    fn holders(&self) -> impl Iterator<Item = (Account, u128)> {
+        self.balances.iter().map(|(account, units)| (*account, *units)).filter(|(_, units)| *units > 0)
+    }
     fn balance(&self, account: Account) -> u128 {
         self.balances.get(&account).copied().unwrap_or(0)
     }
 
     fn issue(&mut self, token: &Token, to: Account) -> Movement {
         let units = token.supply_units();
-        (self.minted, self.issuer, self.latest) = (units, to, to);
+        self.minted = units;
+        self.issuer = to;
+        self.latest = to;
         self.balances.insert(to, units);
         Movement { from: None, to: Some(to), units, id: String::new() }
     }

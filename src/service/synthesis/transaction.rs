@@ -4,7 +4,7 @@ use super::amount::{COIN_SCALE, Spelling, decimal, spelled, units};
 use super::ledger::{Movement, Wish};
 use super::random::Random;
 use super::token::Token;
-use super::world::{Account, World};
+use super::world::World;
 use super::{Cell, Row};
 use crate::interface::ZERO_ADDRESS;
 
@@ -144,12 +144,11 @@ impl<'w> Transfer<'w> {
     /// A transfer that the holdings allow.
     pub fn of(world: &World, token: &'w Token, movement: Movement, spelling: Spelling) -> Self {
         let Movement { from, to, units, id } = movement;
-        let address = |account: Option<Account>| account.map_or(ZERO_ADDRESS, |account| world.address(account));
-        let is_contract = |account: Option<Account>| account.is_some_and(|account| world.is_contract(account));
+        let [from_address, to_address] = [from, to].map(|account| account.map_or(ZERO_ADDRESS, |of| world.address(of)));
         Self {
-            from_contract: Some(is_contract(from)),
-            to_contract: is_contract(to),
-            ..Self::new(token, address(from), address(to), Draft { units, spelling, id })
+            from_contract: Some(from.is_some_and(|account| world.is_contract(account))),
+            to_contract: to.is_some_and(|account| world.is_contract(account)),
+            ..Self::new(token, from_address, to_address, Draft { units, spelling, id })
         }
     }
 }
