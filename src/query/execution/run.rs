@@ -5,6 +5,7 @@ mod divide;
 mod output;
 mod resume;
 mod send;
+mod slice;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,30 +14,29 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use divide::Dividing;
-use output::{RunOutput, SliceStart};
+use output::RunOutput;
 use send::SliceSizes;
+use slice::CurrentSlice;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
-use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
+use super::reasons::contradictions;
 use super::resolve::resolve;
 use super::set::{ListRun, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
 use crate::message::Message;
-use crate::process::{self, ForkSafeMutex};
+use crate::process;
 use crate::query::audit::Arguments;
 use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Page, Partial, SharedReport};
-use crate::query::snapshot::{End, FirstPage, ListCheckpoint, PageRequest};
+use crate::query::snapshot::{End, FirstPage, PageRequest};
 
 /// Dropping a run, or a future of it, cancels its requests and loses no page.
 pub struct Run {
     query: Query,
-    /// Values that the records can have, once the heights of the query are known.
-    arguments: Arguments,
     output: RunOutput,
     stage: RunStage,
     /// Slices with requests in flight; the first is being delivered.
@@ -44,8 +44,6 @@ pub struct Run {
     /// Notified by each request that has its response.
     responses: Arc<Notify>,
     current: CurrentSlice,
-    /// Slice whose list continues a snapshot: that of a cursor, or of a partition.
-    resumed_slice: Option<u64>,
     next_slice: u64,
     observed: Observed,
     /// Reading of a list beyond the result window.
@@ -57,25 +55,17 @@ pub struct Run {
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
     /// True if the caller needs no more of the list, so that its length does not matter.
-    is_cut: bool,
+    ends_here: bool,
     first_page: FirstPage,
-    /// The lists of a set, which are read in place of one.
-    set: Option<Box<Set<Self>>>,
-}
-
-/// The slice that is being delivered.
-#[derive(Default)]
-struct CurrentSlice {
-    /// Its beginning, to which a run that collects can return.
-    start: Option<SliceStart>,
-    /// Position after its last page, which responses without records make more precise.
-    latest: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
 }
 
 enum RunStage {
     /// The heights of the query may be unknown; it starts here.
     Unresolved(Option<Box<Cursor>>),
-    Started,
+    /// The slices are read. The records can have these values.
+    Started(Arguments),
+    /// The lists of a set are read, in place of slices.
+    OfSet(Box<Set<Run>>),
 }
 
 impl Run {
@@ -94,32 +84,31 @@ impl Run {
         let report = start.map_or_else(SharedReport::default, |start| {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
-        let set = query.members().map(|members| Box::new(Set::new(&query, members, start, &report)));
-        let stage = RunStage::Unresolved(start.cloned().map(Box::new));
+        let stage = match query.members() {
+            Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, start, &report))),
+            None => RunStage::Unresolved(start.cloned().map(Box::new)),
+        };
         Self {
             query,
-            arguments: Arguments::default(),
             output: RunOutput::new(partial, report),
             stage,
             fetchers: VecDeque::new(),
             responses: Arc::default(),
             current: CurrentSlice::default(),
-            resumed_slice: None,
             next_slice: 0,
             dividing: Dividing::of(start),
             sizes: SliceSizes::default(),
             end: None,
             max_in_flight: usize::MAX,
-            is_cut: false,
+            ends_here: false,
             first_page,
-            set,
             observed: Observed::default(),
         }
     }
 
     /// True if the list was divided, so that its records are not in their order.
     pub(super) fn is_divided(&self) -> bool {
-        self.dividing.is_divided()
+        self.dividing.divided().is_some()
     }
 
     /// Requests at most that many pages at once.
@@ -153,14 +142,14 @@ impl Run {
 
     /// Ends a run that has sent nothing and needs nothing.
     pub(super) fn end_unread(&mut self) {
-        self.stage = RunStage::Started;
+        self.stage = RunStage::Started(Arguments::default());
         self.finish();
     }
 
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
     pub fn end_here(&mut self) {
         self.query = self.query.limited_to(self.output.delivered);
-        self.is_cut = true;
+        self.ends_here = true;
     }
 
     /// The end of the list, once it was reached.
@@ -187,12 +176,11 @@ impl Run {
         // Each slice takes a request, unless the run may end before the last of them.
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
         self.query.client().check_requests(needed)?;
-        self.arguments = Arguments::of(&self.query);
         let part = match start {
             Some(start) if !(start.slice == 0 && start.list.is_start()) => Part::FromOther,
             _ => Part::FromFirst,
         };
-        if !self.dividing.is_divided() {
+        if !self.is_divided() {
             self.output.evidence = evidence_of(&self.query, part)?;
         }
         if let Some(start) = start {
@@ -200,11 +188,13 @@ impl Run {
                 self.fetchers.push_back(self.open(start.slice));
             } else if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
-                self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
+                if !start.list.is_start() {
+                    self.current = CurrentSlice::continued();
+                }
             }
             self.next_slice = start.slice + 1;
         }
-        self.stage = RunStage::Started;
+        self.stage = RunStage::Started(Arguments::of(&self.query));
         Ok(())
     }
 
@@ -230,7 +220,7 @@ impl Run {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
-        if let Some(set) = &mut self.set {
+        if let RunStage::OfSet(set) = &mut self.stage {
             return set.next(&self.output.report, &self.output.partial).await;
         }
         loop {
@@ -244,7 +234,7 @@ impl Run {
     async fn next_page_or_drift(&mut self) -> Result<Option<Page>, Error> {
         self.start().await?;
         loop {
-            self.mark_slice();
+            self.current.mark(&self.output);
             let is_stopped = self.remaining() == Some(0);
             if is_stopped {
                 self.stop();
@@ -288,107 +278,14 @@ impl Run {
         process::long_if(page.columns.copied_size(), || self.deliver(request, page))
     }
 
-    /// Ends the slice that is being delivered, of which no request is in flight. False if the run ends with it.
-    fn conclude(&mut self, is_stopped: bool) -> Result<bool, Error> {
-        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(false) };
-        if let Some(error) = fetcher.list.error() {
-            return Err(error.clone());
-        }
-        fetcher.conclude()?;
-        if is_stopped {
-            if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
-                self.output.report.add_reason(UNKNOWN_LENGTH);
-            }
-            // The count of a list of which only the beginning was read is that of more records.
-            let reasons = if fetcher.is_cut { fetcher.audit.doubts() } else { contradictions(&self.query, fetcher) };
-            for reason in reasons {
-                self.output.report.add_contradiction(reason);
-            }
-            self.finish();
-            return Ok(false);
-        }
-        if self.dividing.is_cut() {
-            self.divide();
-            return Ok(true);
-        }
-        // A block whose list ends at the result window may have any number of records beyond it.
-        fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
-        self.end_slice();
-        Ok(true)
-    }
-
-    /// Remembers where a slice begins that this run reads from its beginning.
-    fn mark_slice(&mut self) {
-        let slice = self.fetchers.front().map(|fetcher| fetcher.slice);
-        if self.current.start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
-            self.current.start = self.output.mark();
-        }
-    }
-
-    /// Reads a list again that changed too much, if none of its records were handed out.
-    fn read_again(&mut self) -> bool {
-        let Some(start) = &mut self.current.start else { return false };
-        let Some(slice) = self.fetchers.front().map(|fetcher| fetcher.slice) else { return false };
-        if !self.output.rewind(start) {
-            return false;
-        }
-        self.current.latest = None;
-        self.dividing.restart();
-        let again = self.open(slice);
-        if let Some(discarded) = self.fetchers.pop_front() {
-            self.fetchers.push_front(again.after_discarded(discarded));
-        }
-        self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
-        true
-    }
-
     /// True if the response of the next page has arrived.
     pub fn is_ready(&self) -> bool {
-        self.set.is_none() && self.fetchers.front().is_some_and(SliceFetcher::is_ready)
+        self.fetchers.front().is_some_and(SliceFetcher::is_ready)
     }
 
     /// Records still wanted, where there is a limit.
     fn remaining(&self) -> Option<u64> {
         self.query.max_items().map(|most| most.saturating_sub(self.output.delivered))
-    }
-
-    /// Requests no more than it takes to verify the records that were returned.
-    fn stop(&mut self) {
-        self.next_slice = self.query.slices().count();
-        let has_returned = self.fetchers.front().is_some_and(|fetcher| fetcher.list.returned() > 0);
-        self.fetchers.truncate(usize::from(has_returned));
-        for fetcher in &mut self.fetchers {
-            fetcher.stop();
-        }
-    }
-
-    /// Ends the slice that is being delivered.
-    fn end_slice(&mut self) {
-        let Some(fetcher) = self.fetchers.pop_front() else { return };
-        self.sizes.add(fetcher.list.returned());
-        self.current = CurrentSlice::default();
-        self.end = fetcher.list.end();
-        for reason in limits(&self.query, &fetcher, &self.output.evidence) {
-            self.output.report.add_reason(reason);
-        }
-        for reason in contradictions(&self.query, &fetcher) {
-            self.output.report.add_contradiction(reason);
-        }
-        if self.query.slices().is_last_look(fetcher.slice) {
-            self.sum_up();
-        }
-    }
-
-    fn finish(&mut self) {
-        self.fetchers.clear();
-        self.next_slice = self.query.slices().count();
-        let is_to_end = self.end == Some(End::List) && self.remaining() != Some(0);
-        let findings = self.output.evidence.findings(is_to_end);
-        self.output.report.update(|report| report.evidence = findings);
-        if self.output.delivered == 0 && self.output.report.read().dropped == 0 {
-            self.output.report.update(|report| report.remarks = self.query.implausible_args().into());
-        }
-        self.output.report.finish();
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::divide::{CutPage, Dividing};
 use super::output::RunOutput;
 use super::resume::{HashPage, HashesPage, ListPage, SlicePage};
-use super::{CurrentSlice, Run};
+use super::slice::CurrentSlice;
+use super::{Run, RunStage};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode;
@@ -60,6 +61,7 @@ struct Trimmed {
 impl Run {
     /// Returns the page of a response, or `None` if the response brought no records that come next.
     pub(super) fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
+        let RunStage::Started(arguments) = &self.stage else { return Ok(None) };
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
         let delivery = Delivery {
             page,
@@ -70,7 +72,7 @@ impl Run {
             current: &mut self.current,
             dividing: &mut self.dividing,
         };
-        delivery.page(&self.arguments)
+        delivery.page(arguments)
     }
 }
 
@@ -167,8 +169,8 @@ impl Delivery<'_> {
             report.records += columns.rows() as u64;
             // Other returned records were requested again on purpose.
             report.duplicates_dropped += next.grown.min(next.rows.start as u64);
-            report.progress = match dividing.progress(delivered) {
-                Some(of_division) => of_division,
+            report.progress = match dividing.divided() {
+                Some(list) => list.progress(delivered),
                 None => progress(query, &position, total, page.total_pages, report.pages, delivered),
             };
         });

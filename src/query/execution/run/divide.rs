@@ -14,7 +14,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{CurrentSlice, Run, SliceFetcher};
+use super::slice::CurrentSlice;
+use super::{Run, SliceFetcher};
 use crate::client::log;
 use crate::columns::Columns;
 use crate::decode;
@@ -27,22 +28,27 @@ const GROWN: &str = "The list has grown by more than the result window while it 
                      meanwhile is not known";
 
 /// Reading of a list beyond the result window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BeyondWindow {
+pub(super) enum Dividing {
     /// The list ends there: its order matters.
-    Ends,
-    Divides,
+    Never,
+    /// The list itself is read. The sample is of the values of its records.
+    Undivided {
+        sample: Vec<String>,
+    },
+    /// The list was read up to its cut. The division begins once it was looked at again.
+    Cut {
+        sample: Vec<String>,
+        division: Division,
+    },
+    Divided(DividedList),
 }
 
-/// State of a list that is divided, or will be.
-pub(super) struct Dividing {
-    beyond_window: BeyondWindow,
-    /// Values of the records that the list itself returned.
+/// A list that is read by ranges of values.
+pub(super) struct DividedList {
+    /// Values of the records that the list itself returned in this run.
     sample: Vec<String>,
-    /// The division that begins once the list was looked at again.
-    next: Option<Division>,
     /// The division, as it was when this run began to read ranges.
-    division: Option<Division>,
+    division: Division,
     /// Records that this run has delivered when none remains.
     end: u64,
     /// Records of the list that were returned before this run.
@@ -104,62 +110,51 @@ impl CutPage<'_> {
 impl Dividing {
     /// The state of a run that continues from a cursor, or begins.
     pub fn of(start: Option<&Cursor>) -> Self {
-        let division = start.and_then(|start| start.division.clone());
-        let end = division.as_ref().map_or(0, |division| division.remaining);
-        let before = division.as_ref().map_or(0, |division| division.total - division.remaining);
-        Self { beyond_window: BeyondWindow::Ends, sample: Vec::new(), next: None, division, end, before }
+        let Some(division) = start.and_then(|start| start.division.clone()) else { return Self::Never };
+        let end = division.remaining;
+        let before = division.total - division.remaining;
+        Self::Divided(DividedList { sample: Vec::new(), division, end, before })
     }
 
-    /// True if the list was divided, so that its records are not in their order.
-    pub fn is_divided(&self) -> bool {
-        self.division.is_some()
+    /// The list, if it was divided, so that its records are not in their order.
+    pub fn divided(&self) -> Option<&DividedList> {
+        if let Self::Divided(list) = self { Some(list) } else { None }
     }
 
     pub fn is_cut(&self) -> bool {
-        self.next.is_some()
+        matches!(self, Self::Cut { .. })
     }
 
     /// Greatest height of the records of ranges.
     pub fn top(&self) -> Option<i64> {
-        self.division.as_ref().map(|division| division.top)
+        self.divided().map(|list| list.division.top)
     }
 
     /// The division after this run has delivered `delivered` records.
     pub fn at(&self, delivered: u64) -> Option<Division> {
-        let division = self.division.as_ref()?;
-        Some(Division { remaining: self.end.saturating_sub(delivered), ..division.clone() })
-    }
-
-    /// Progress of the list after this run has delivered `delivered` records.
-    pub fn progress(&self, delivered: u64) -> Option<Progress> {
-        let division = self.at(delivered)?;
-        let done = division.total - division.remaining;
-        Some(Progress { unit: "records", start: self.before, done, total: Some(division.total) })
+        self.divided().map(|list| list.at(delivered))
     }
 
     /// The state before the list was read, which is read again.
     pub fn restart(&mut self) {
-        self.next = None;
-        if self.division.is_none() {
-            self.sample.clear();
+        if let Self::Undivided { .. } | Self::Cut { .. } = self {
+            *self = Self::Undivided { sample: Vec::new() };
         }
     }
 
     /// Returns the number of rows before the cut, if the list is to be cut in this page, and the division after them.
     pub fn cut(&mut self, page: &CutPage<'_>) -> Option<(usize, Division)> {
         let divider = page.query.endpoint().divider()?;
-        if self.beyond_window == BeyondWindow::Ends || self.division.is_some() || self.next.is_some() {
-            return None;
-        }
+        let Self::Undivided { sample } = self else { return None };
         let total = page.total()?;
         let columns = &page.page.columns;
         let column = columns.record().position(divider.column)?;
-        self.sample.extend(page.rows.clone().filter_map(|row| columns.text(column, row).map(str::to_owned)));
+        sample.extend(page.rows.clone().filter_map(|row| columns.text(column, row).map(str::to_owned)));
         if !page.is_near_window() {
             return None;
         }
         let (rows, top) = page.before_lowest_height()?;
-        let values = self.sample.iter().map(String::as_str);
+        let values = sample.iter().map(String::as_str);
         let ranges = ValueRange::all().split(values, parts(total, page.list.spec().window()), total);
         if ranges.is_empty() {
             return None;
@@ -171,8 +166,22 @@ impl Dividing {
             ranges: ranges.into(),
             list: page.list.checkpoint().at_end(&page.anchors(rows)),
         };
-        self.next = Some(division.clone());
+        let sample = std::mem::take(sample);
+        *self = Self::Cut { sample, division: division.clone() };
         Some((rows, division))
+    }
+}
+
+impl DividedList {
+    /// The division after this run has delivered `delivered` records.
+    fn at(&self, delivered: u64) -> Division {
+        Division { remaining: self.end.saturating_sub(delivered), ..self.division.clone() }
+    }
+
+    /// Progress of the list after this run has delivered `delivered` records.
+    pub fn progress(&self, delivered: u64) -> Progress {
+        let Division { total, remaining, .. } = self.at(delivered);
+        Progress { unit: "records", start: self.before, done: total - remaining, total: Some(total) }
     }
 }
 
@@ -186,22 +195,26 @@ impl Run {
     /// in their order.
     #[must_use]
     pub fn dividing(mut self) -> Self {
-        self.dividing.beyond_window = BeyondWindow::Divides;
+        if let Dividing::Never = self.dividing {
+            self.dividing = Dividing::Undivided { sample: Vec::new() };
+        }
         self
     }
 
     /// Reads a list in its order, as far as it can be paged through.
     #[must_use]
     pub fn in_order(mut self) -> Self {
-        self.dividing.beyond_window = BeyondWindow::Ends;
+        if let Dividing::Undivided { .. } = self.dividing {
+            self.dividing = Dividing::Never;
+        }
         self
     }
 
     /// A fetcher of a slice from its beginning.
     pub(super) fn open(&self, slice: u64) -> SliceFetcher {
-        match &self.dividing.division {
-            Some(division) if self.query.slices().is_last_look(slice) => {
-                SliceFetcher::last_look(&self.query, slice, &division.list)
+        match self.dividing.divided() {
+            Some(list) if self.query.slices().is_last_look(slice) => {
+                SliceFetcher::last_look(&self.query, slice, &list.division.list)
             }
             _ => SliceFetcher::new(&self.query, slice, self.remaining(), self.first_page),
         }
@@ -216,8 +229,10 @@ impl Run {
 
     /// Begins to read the ranges of a list that was read up to its cut.
     pub(super) fn divide(&mut self) {
-        let (Some(division), Some(fetcher)) = (self.dividing.next.take(), self.fetchers.pop_front()) else { return };
-        for reason in fetcher.audit.doubts() {
+        let Dividing::Cut { sample, division } = &mut self.dividing else { return };
+        let sample = std::mem::take(sample);
+        let division = division.clone();
+        for reason in self.fetchers.pop_front().into_iter().flat_map(|fetcher| fetcher.audit.doubts()) {
             self.output.report.add_contradiction(reason);
         }
         log::emit(log::Level::Debug, || {
@@ -226,9 +241,9 @@ impl Run {
             format!("{name}: {remaining} of {total} records are read by {} ranges of amounts", ranges.len())
         });
         self.query = self.query.clone().unlimited().divided(&division.ranges);
-        self.dividing.end = self.output.delivered + division.remaining;
-        self.dividing.before = (division.total - division.remaining).saturating_sub(self.output.delivered);
-        self.dividing.division = Some(division);
+        let end = self.output.delivered + division.remaining;
+        let before = (division.total - division.remaining).saturating_sub(self.output.delivered);
+        self.dividing = Dividing::Divided(DividedList { sample, division, end, before });
         // Its laws are about records in their order.
         self.output.evidence = Evidence::default();
         self.current = CurrentSlice::default();
@@ -240,6 +255,7 @@ impl Run {
         let Some(fetcher) = self.fetchers.front() else { return false };
         let slice = fetcher.slice;
         let Some(range) = self.query.slices().value_range(slice) else { return false };
+        let Some(list) = self.dividing.divided() else { return false };
         let window = fetcher.list.spec().window();
         let size = page.limit.unwrap_or(request.limit).max(page.columns.rows() as u64);
         let shown = page.total_pages.unwrap_or(1).saturating_mul(size);
@@ -254,7 +270,7 @@ impl Run {
             self.give_up();
             return true;
         }
-        let sample = self.dividing.sample.iter().chain(&values).map(String::as_str);
+        let sample = list.sample.iter().chain(&values).map(String::as_str);
         let parts = range.split(sample, parts(records, window), records);
         if parts.is_empty() {
             return false;
@@ -290,7 +306,7 @@ impl Run {
 
     /// Reads parts of a range in place of it.
     fn replace(&mut self, slice: u64, parts: Vec<ValueRange>) {
-        let Some(division) = &mut self.dividing.division else { return };
+        let Dividing::Divided(DividedList { division, .. }) = &mut self.dividing else { return };
         let added = parts.len() as u64 - 1;
         let mut ranges = division.ranges.to_vec();
         let index = slice as usize - 1;
@@ -321,8 +337,8 @@ impl Run {
 
     /// Compares the number of records that all ranges returned with that of the list.
     pub(super) fn sum_up(&self) {
-        let Some(division) = &self.dividing.division else { return };
-        let returned = (division.total + self.output.delivered).saturating_sub(self.dividing.end);
+        let Some(DividedList { division, end, .. }) = self.dividing.divided() else { return };
+        let returned = (division.total + self.output.delivered).saturating_sub(*end);
         if returned != division.total && self.output.report.read().reasons.is_empty() {
             let total = division.total;
             self.output.report.add_reason(format!(

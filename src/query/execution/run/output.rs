@@ -20,7 +20,7 @@ pub(super) struct RunOutput {
 
 /// The output where a slice begins. Only a run that collects can return to it, since it has handed out none of the records
 /// that it discards.
-pub(super) struct SliceStart {
+pub(super) struct OutputMark {
     partial: PartialMark,
     report: Report,
     delivered: u64,
@@ -34,10 +34,10 @@ impl RunOutput {
     }
 
     /// The output before the next record; `None` in a run that streams.
-    pub fn mark(&self) -> Option<SliceStart> {
+    pub fn mark(&self) -> Option<OutputMark> {
         let Self { delivered, report, evidence, .. } = self;
         let partial = self.partial.mark()?;
-        Some(SliceStart {
+        Some(OutputMark {
             partial,
             report: report.read(),
             delivered: *delivered,
@@ -47,7 +47,7 @@ impl RunOutput {
     }
 
     /// Discards the records since the beginning of a slice. False if the slice was read too often.
-    pub fn rewind(&mut self, start: &mut SliceStart) -> bool {
+    pub fn rewind(&mut self, start: &mut OutputMark) -> bool {
         if start.rereads == MAX_REREADS {
             return false;
         }
