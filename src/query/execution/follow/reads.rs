@@ -1,0 +1,161 @@
+//! `RoundReads`: what a follower has read for its round, and the reads that it requests.
+
+use super::Follow;
+use crate::client::Error;
+use crate::message::Message;
+use crate::query::execution::follow_plan::RangeRead;
+use crate::query::execution::heights::Heights;
+use crate::query::execution::read_down::{PageRows, ReadDown, from_height};
+use crate::query::follow::{Event, Request, RowFacts, Stop, facts};
+use crate::query::results::SharedReport;
+use crate::query::snapshot::End;
+
+#[derive(Default)]
+pub(super) struct RoundReads {
+    pub down: Option<ReadDown>,
+    /// A second read, which proves the first one.
+    pub recheck: Option<ReadDown>,
+    /// Rows of the round, in the order of the list.
+    pub rows: Vec<PageRows>,
+    /// Rows of the reading that belong to the ranges after it.
+    kept: Option<Vec<PageRows>>,
+}
+
+impl RoundReads {
+    /// Drops all but a read of which no page has arrived.
+    pub fn release(&mut self) {
+        let down = self.down.take().filter(|down| down.returned == 0);
+        *self = Self { down, ..Self::default() };
+    }
+
+    /// True if a record without a height is below one of a height that is settled. Those above wait for a block.
+    pub fn has_unplaced(&self, settled: i64) -> bool {
+        let rows = self.rows.iter().flat_map(|(_, rows)| rows);
+        let mut below = rows.skip_while(|row| row.height.is_none_or(|height| height > settled));
+        below.any(|row| row.height.is_none())
+    }
+
+    /// Adds the cost of the reads so far to the report.
+    pub fn absorb(&mut self, report: &SharedReport) {
+        for reading in self.down.iter_mut().chain(&mut self.recheck) {
+            reading.add_cost(report);
+        }
+    }
+}
+
+impl Follow {
+    pub(super) async fn respond(&mut self, request: Request) -> Result<Vec<Event>, Error> {
+        match request {
+            Request::Finished | Request::Wait(_) => Ok(Vec::new()),
+            Request::Head => {
+                let head = self.plan.head(&self.report).await?;
+                self.reads.down = None;
+                self.follower().on_head(head);
+                Ok(Vec::new())
+            }
+            Request::Oldest => {
+                let Some(first) = Heights::of(&self.plan.list, &self.report).first().await? else {
+                    let problem = "(\"beginning\") needs the first height of the chain, to which the list does not \
+                                   reach back; pass ";
+                    let problem = Message::new(problem).parameter("start_height").text(" to the call");
+                    return Err(Error::parameter("start", problem));
+                };
+                self.follower().on_oldest(first)
+            }
+            Request::Newest => {
+                // A read of which no page has arrived continues after an interrupt.
+                if self.reads.down.as_ref().is_none_or(|down| down.returned > 0) {
+                    self.reads.down = Some(ReadDown::new(&self.plan.list, self.repeats));
+                }
+                self.reads.rows.clear();
+                self.reads.kept = None;
+                self.read_page(1).await
+            }
+            Request::Older { pages } => self.read_page(pages).await,
+            Request::Verify => {
+                let Some(down) = &mut self.reads.down else { return Ok(Vec::new()) };
+                // The rest of the list is not wanted; the run proves what it has returned.
+                down.run.end_here();
+                while down.run.next().await?.is_some() {}
+                self.reads.absorb(&self.report);
+                self.follower().on_verified()
+            }
+            Request::Recheck { page } => self.recheck(page).await,
+            Request::Range { low, high, max_rows } => self.read_range((low, high), max_rows).await,
+        }
+    }
+
+    /// Reads a range. What was read down of it is not requested again.
+    async fn read_range(&mut self, (low, high): (i64, i64), max_rows: u64) -> Result<Vec<Event>, Error> {
+        let kept_from = self.follower().kept_from().unwrap_or(i64::MAX);
+        if self.reads.kept.is_none() && kept_from < i64::MAX {
+            let pages = std::mem::take(&mut self.reads.rows);
+            self.reads.kept = Some(pages.iter().map(|page| from_height(page, kept_from)).collect());
+        }
+        let (end, mut rows) = match &self.reads.kept {
+            Some(kept) if kept_from <= high => (kept_from - 1, kept.clone()),
+            _ => (high, Vec::new()),
+        };
+        let mut up_to = high;
+        if low <= end {
+            let first = self.follower().first_due();
+            match self.plan.read_range((low, end), first, max_rows, &self.report).await? {
+                RangeRead::TooLarge { rows, reached } => {
+                    self.follower().on_large_range(end, rows, reached);
+                    return Ok(Vec::new());
+                }
+                RangeRead::UpTo(reached, pages) => {
+                    up_to = if reached < end { reached } else { high };
+                    rows.extend(pages.into_iter().map(|columns| (columns.clone(), facts(&columns))));
+                }
+            }
+        }
+        self.reads.down = None;
+        self.reads.rows = rows;
+        // The follower is told of complete heights only.
+        let rows = self.reads.rows.iter().flat_map(|(_, rows)| rows).copied();
+        let rows: Vec<RowFacts> = rows.filter(|row| row.height.is_none_or(|height| height <= up_to)).collect();
+        self.follower().on_range(up_to, &rows)
+    }
+
+    /// Reads the next page of the reading, and up to `pages` at once.
+    async fn read_page(&mut self, pages: u64) -> Result<Vec<Event>, Error> {
+        let Some(down) = &mut self.reads.down else { return Ok(Vec::new()) };
+        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+        down.run.set_max_in_flight(pages.min(self.plan.max_in_flight));
+        let page = down.run.next().await?;
+        down.returned += 1;
+        let is_ended = page.is_none();
+        let stop = match down.run.end() {
+            Some(End::ResultWindow) => Stop::Window,
+            Some(End::List | End::UnknownLength | End::Unsettled | End::Shrunk | End::Wanted) => Stop::List,
+            None if is_ended => Stop::List,
+            None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
+        };
+        self.reads.absorb(&self.report);
+        let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();
+        if let Some(down) = &mut self.reads.down {
+            down.check_order(&rows)?;
+        }
+        let events = self.follower().on_page(&rows, stop);
+        self.reads.rows.extend(page.map(|page| (page.columns, rows)));
+        events
+    }
+
+    /// Reads a page of the list once more.
+    async fn recheck(&mut self, page: u32) -> Result<Vec<Event>, Error> {
+        if page == 1 || self.reads.recheck.is_none() {
+            self.reads.recheck = Some(ReadDown::new(&self.plan.list, self.repeats));
+        }
+        let Some(recheck) = &mut self.reads.recheck else { return Ok(Vec::new()) };
+        recheck.run.set_max_in_flight(1);
+        let page = recheck.run.next().await?;
+        let stop = match &page {
+            Some(_) if recheck.run.end().is_none() => Stop::Page(None),
+            _ => Stop::List,
+        };
+        self.reads.absorb(&self.report);
+        let rows = page.map(|page| facts(&page.columns)).unwrap_or_default();
+        self.follower().on_recheck(&rows, stop)
+    }
+}
