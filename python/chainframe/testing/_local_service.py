@@ -12,7 +12,7 @@ from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _without_cassette
 from chainframe._paths import local_path, refuse_link
-from chainframe.testing import _normalize, _requests
+from chainframe.testing import _normalize, _requests, _sources
 from chainframe.testing._adjustable import faults_as_json, quirks_as_json
 from chainframe.testing._logged import _Logged  # pyright: ignore[reportPrivateUsage]
 from chainframe.testing._simulated import NETWORK, reject_network
@@ -249,9 +249,9 @@ class LocalService(_Logged):
         >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
         """
         _requests.endpoint(call)
-        content = _normalize.content(data)
+        content = _sources.content(data)
         if isinstance(content, bytes):
-            self._native.load_body(call, content, _normalize.source(data))
+            self._native.load_body(call, content, _sources.source(data))
         else:
             self._native.load(call, *_normalize.columns(call, content, self.deployment))
 

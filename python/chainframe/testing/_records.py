@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe import Deployment
 from chainframe._declared import ENDPOINTS
 from chainframe._native import _decode_response, _restore_records, _restore_report
-from chainframe.testing import _normalize, _requests
+from chainframe.testing import _normalize, _requests, _sources
 
 if TYPE_CHECKING:
     from chainframe import Records, Report
@@ -40,9 +40,9 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     <Records of Block: 2 rows, complete>
     """
     _requests.endpoint(call)
-    content = _normalize.content(data)
+    content = _sources.content(data)
     if isinstance(content, bytes):
-        return _decode_response(call, content, _normalize.source(data), Deployment(), _complete(0))
+        return _decode_response(call, content, _sources.source(data), Deployment(), _complete(0))
     columns, sources = _normalize.columns(call, content, Deployment())
     return _restore_records(ENDPOINTS[call]["record"], columns, _complete(len(sources)))
 
