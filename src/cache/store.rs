@@ -1,7 +1,9 @@
 //! The database of a cache. Each operation opens it, so that threads, forked children and other processes share no
 //! connection; SQLite serializes their transactions.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
@@ -10,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Anchor, Cache, Entry, Facts, Key, hash, hex};
 use crate::columns::{Columns, from_json, to_json};
 use crate::interface::RecordType;
+use crate::process::PerProcess;
 
 /// Name of the database. Another version of the format has another name, and is ignored.
 const FILE: &str = "chainframe-1.sqlite3";
@@ -31,7 +34,22 @@ const TABLES: &str = "
     create table if not exists anchors (
         service text not null, chain text not null, height integer not null, block_hash text not null,
         primary key (service, chain)
-    );";
+    );
+    create index if not exists entries_by_age on entries (read_at);";
+
+/// Bytes of the database.
+const SIZE: &str = "select page_count * page_size from pragma_page_count, pragma_page_size";
+
+/// Removes the entries that were used the longest time ago, except the latest of up to `?1` bytes together.
+const OLDEST_BEYOND: &str = "
+    delete from entries where digest in (
+        select digest from (
+            select digest, sum(length(rows)) over (order by used_at desc, digest) as bytes from entries
+        ) where bytes > ?1
+    )";
+
+/// Held during an operation: SQLite sleeps when another thread has the database.
+static OPERATING: PerProcess<Arc<Mutex<()>>> = PerProcess::new();
 
 /// Problem with the cache, as a sentence.
 pub type Failure = String;
@@ -83,6 +101,8 @@ impl Cache {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
+        let Ok(operating) = OPERATING.get(|| Ok::<_, Infallible>(Arc::default()));
+        let _operating = operating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut connection = self.open()?;
         work(&mut connection).map_err(|error| self.failed(&error))
     }
@@ -145,15 +165,12 @@ impl Cache {
                     now
                 ],
             )?;
-            transaction.execute("delete from entries where read_at not between ?1 and ?2", params![oldest, now])?;
-            transaction.execute(
-                "delete from entries where digest in (
-                    select digest from (
-                        select digest, sum(length(rows)) over (order by used_at desc, digest) as bytes from entries
-                    ) where bytes > ?1
-                )",
-                params![max_bytes],
-            )?;
+            transaction.execute("delete from entries where read_at < ?1 or read_at > ?2", params![oldest, now])?;
+            let size: i64 = transaction.query_row(SIZE, [], |row| row.get(0))?;
+            // All entries are smaller than the database.
+            if size > max_bytes {
+                transaction.execute(OLDEST_BEYOND, params![max_bytes])?;
+            }
             transaction.commit()
         })
     }
@@ -275,8 +292,6 @@ fn checksum(facts: &str, rows: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::cache::Extent;
     use crate::columns::ColumnsBuilder;

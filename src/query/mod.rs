@@ -12,7 +12,7 @@ mod snapshot;
 pub use evidence::{Evidence, Finding, Part};
 pub use execution::{
     Bounds, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag, QueryStart,
-    Run, RunObserver, collect, height_at,
+    Run, RunObserver, collect, collecting, height_at,
 };
 pub use follow::{Changes, OldestKnown, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};

@@ -83,7 +83,10 @@ class History:
         first, last = newest[-1].height or 0, newest[0].height or 0
         ids = [transaction.tx_id for transaction in newest[-5:] if transaction.tx_id]
         address = (newest[0].input or "").split(",")[0]
-        token = self.plain.tokens(max_items=1).collect()[0].token_contract_address or ""
+        addresses = [name for each in newest[:5] for name in (each.input or "").split(",") if name]
+        tokens = [each.token_contract_address or "" for each in self.plain.tokens(max_items=3).collect()]
+        token = tokens[0]
+        unique = self.random.random() < 0.5
         zone = self.plain.blocks(max_items=20).collect()[-1].height or 0
         page = self.random.choice([None, 7, 20])
         return [
@@ -100,6 +103,10 @@ class History:
             lambda client: client.large_transactions(max_items=60),
             lambda client: client.token_transfers(token, page_size=page),
             lambda client: client.address_transactions(address),
+            lambda client: client.address_transactions(addresses, unique=unique),
+            lambda client: client.token_transfers(tokens),
+            lambda client: client.transactions(height=[first, first + 1, last]),
+            lambda client: client.blocks(height=[zone, zone - 1]),
             lambda client: client.blocks(page_size=page),
             lambda client: client.blocks(max_items=30),
             lambda client: client.blocks(height=zone),
@@ -144,7 +151,8 @@ class History:
         read, fresh = results
         # A client takes an empty response for a throttle, or not, by the responses that it received before.
         is_as_complete = read.report.complete == fresh.report.complete or "logs" in repr(query)
-        if read == fresh and is_as_complete:
+        is_unique = "unique=True" in repr(query)
+        if lists_of(read, is_unique=is_unique) == lists_of(fresh, is_unique=is_unique) and is_as_complete:
             outcome.equal += 1
         else:
             outcome.different.append(
@@ -154,6 +162,19 @@ class History:
         used = read.report.cache
         if used is not None and used["records"]:
             outcome.served[str(query).split()[1]] += 1
+
+
+def lists_of(records: cf.Records[Any], *, is_unique: bool = False) -> dict[str, list[Any]]:
+    """Return the records of each list in their order: those of a set come as they are answered."""
+    if not records or getattr(records[0], "queried", None) is None:
+        return {"": list(records)}
+    if is_unique:
+        # Which list returns a record is not fixed.
+        return {"": sorted(str({**record, "queried": None}) for record in records.to_dicts())}
+    lists: dict[str, list[Any]] = {}
+    for record in records:
+        lists.setdefault(str(record.queried), []).append(record)
+    return lists
 
 
 def run(seeds: range) -> Outcome:

@@ -33,7 +33,7 @@ impl Query {
         layout: StringLayout,
     ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.record(), layout);
-        let run = self.last.begin(py, &self.start, Run::collect_into(&self.start, result).dividing())?;
+        let run = self.last.begin(py, &self.start, query::collecting(&self.start, result).dividing())?;
         let bar = self.bar(py, &run)?;
         Ok((query::collect(self.start.clone(), run), bar))
     }

@@ -11,30 +11,36 @@
 //! kept removes it, and the query is read as if there were no cache.
 
 mod list;
+mod list_run;
+mod read;
 mod settled;
 
 use std::time::SystemTime;
 
 use super::query_start::QueryStart;
-use super::run::{Run, evidence_of};
-use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
+use super::run::Run;
+use crate::cache::{Anchor, Cache};
 use crate::client::{Client, Error};
-use crate::columns::{Column, Columns, Projection};
-use crate::interface::RecordType;
-use crate::message::{Hint, Message};
-use crate::process;
-use crate::query::evidence::Part;
-use crate::query::request::{GrowthOrder, Query};
-use crate::query::results::{CacheUse, Entries, Page, Records, Report};
-use list::{HeldList, Joint, Settled};
+use crate::columns::{Column, Columns};
+use crate::message::Message;
+use crate::query::results::{CacheUse, Partial, Records, Report};
+use list_run::CachedList;
+use read::CachedRead;
 
-const DIVIDED: &str = "A list that is longer than the result window is not kept";
 const INCOMPLETE: &str = "An incomplete result is not kept";
+
+/// Starts a run whose records `collect` reads into `partial`.
+pub fn collecting(start: &QueryStart, partial: Partial) -> Run {
+    match cache_of(start.query().client()) {
+        Some(_) => Run::with_lists::<CachedList>(start, partial),
+        None => Run::collect_into(start, partial),
+    }
+}
 
 /// Reads all records of a run, with its report.
 pub async fn collect(start: QueryStart, mut run: Run) -> Result<(Records, Report), Error> {
     let records = match cache_of(start.query().client()) {
-        Some(cache) => through(&cache, &start, &mut run).await?,
+        Some(cache) => through(cache, &start, &mut run).await?,
         None => read(&mut run).await?,
     };
     Ok((records, run.report().read()))
@@ -51,22 +57,22 @@ async fn read(run: &mut Run) -> Result<Records, Error> {
     Ok(run.partial().read())
 }
 
-async fn through(cache: &Cache, start: &QueryStart, run: &mut Run) -> Result<Records, Error> {
+async fn through(cache: Cache, start: &QueryStart, run: &mut Run) -> Result<Records, Error> {
     run.report().update(|report| report.cache = Some(CacheUse::default()));
-    let kind = match Kind::of(start) {
-        Ok(kind) => kind,
-        Err(reason) => {
-            note(run, reason);
-            return read(run).await;
-        }
-    };
-    let query = start.query();
-    let reading = CachedRead { cache, query, key: key(start)?, record: query.record(), started: now(query.client()) };
-    match kind {
-        Kind::List => reading.list(run).await,
-        Kind::Heights => reading.heights(run).await,
-        Kind::Fixed => reading.fixed(run).await,
+    if start.query().members().is_some() {
+        // Each of its lists is a `CachedList`.
+        return read(run).await;
     }
+    let Some(mut reading) = CachedRead::new(cache, start, run)? else { return read(run).await };
+    if let Some(records) = reading.known(run).await? {
+        return Ok(records);
+    }
+    while let Some(page) = run.next().await? {
+        reading.add(&page);
+    }
+    let records = run.partial().read();
+    reading.finish(run, &records).await?;
+    Ok(records)
 }
 
 /// Notes why a result is not kept, or was not taken from the cache.
@@ -79,241 +85,6 @@ fn note(run: &Run, reason: impl Into<Message>) {
 fn now(client: &Client) -> i64 {
     let since = client.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Kinds of queries by what is kept of them.
-enum Kind {
-    List,
-    Heights,
-    /// A lookup, or a list of one block: it does not change once it is settled.
-    Fixed,
-}
-
-impl Kind {
-    /// The kind of a query, or the reason why its result is not kept.
-    fn of(start: &QueryStart) -> Result<Self, &'static str> {
-        let query = start.query();
-        if query.members().is_some() {
-            return Err("Lists of several values are not kept");
-        }
-        if start.resumed_from().is_some() {
-            return Err("The rest of a result is not kept");
-        }
-        if query.projection() != Projection::ALL {
-            return Err("Results of some columns are not kept");
-        }
-        match query.growth_order() {
-            Some(GrowthOrder::NewestFirst) if query.record().block().is_none() && has_small_pages(query) => {
-                Err("Records without the hash of their block are kept in pages of the maximum size only")
-            }
-            Some(GrowthOrder::NewestFirst) => Ok(Self::List),
-            Some(GrowthOrder::ByHeight) => Ok(Self::Heights),
-            None if query.is_paged() && query.may_grow() => Err("A list that is not ordered by height is not kept"),
-            None if query.record().block().is_none() => Err("Records without the hash of their block are not kept"),
-            None => Ok(Self::Fixed),
-        }
-    }
-}
-
-/// True if a page shows less of a list than it could. Many equal records show that a list is the same, a few do not.
-fn has_small_pages(query: &Query) -> bool {
-    let wanted = query.max_items().unwrap_or(u64::MAX);
-    query.max_page_size().is_some_and(|max| query.page_size() < max.min(wanted))
-}
-
-/// Key of the result of a query: the service with its names, the call with its arguments, and the form in which
-/// this version keeps records. Accounts share it, since the chain is the same for all.
-fn key(start: &QueryStart) -> Result<Key, Error> {
-    let query = start.query();
-    let settings = query.client().settings();
-    let options = query.options();
-    let mut asked = start.canonical_json()?;
-    asked["exclude_undated"] = options.exclude_undated.into();
-    asked["times"] = serde_json::to_value(options.times).unwrap_or_default();
-    let declaration = format!("{:?} {:?}", query.endpoint(), query.record());
-    let service = format!("{:?}", settings.deployment);
-    Ok(Key::new(settings.base_url(), &service, query.endpoint().name, &asked, &declaration))
-}
-
-/// One read of a query with what the cache has of it.
-struct CachedRead<'a> {
-    cache: &'a Cache,
-    query: &'a Query,
-    key: Key,
-    record: &'static RecordType,
-    /// When it began, in Unix milliseconds.
-    started: i64,
-}
-
-impl CachedRead<'_> {
-    /// Returns the entry of the result.
-    fn held(&self, run: &Run) -> Option<Entry> {
-        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).flatten()
-    }
-
-    /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
-    fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
-        process::long(operation).map_err(|failure| note(run, format!("The cache {failure}"))).ok()
-    }
-
-    /// Removes all that is kept of the service: its chain has changed below the settled heights.
-    fn discard(&self, run: &Run) {
-        note(run, "What was kept contradicted the service, and was removed");
-        self.noted(run, || self.cache.discard_service(&self.key));
-    }
-
-    /// Reports the records that were not requested, and the evidence of all.
-    fn served(&self, run: &Run, held: usize, records: &Records, as_of: i64) -> Result<(), Error> {
-        let mut evidence = evidence_of(self.query, Part::FromFirst)?;
-        records.chunks().iter().for_each(|rows| evidence.add(rows));
-        let findings = evidence.findings(self.query.max_items().is_none());
-        self.query.client().add_cached(held as u64);
-        run.report().update(|report| {
-            report.evidence = findings;
-            report.records = records.len() as u64;
-            if !records.is_empty() {
-                // They are about a run without records.
-                report.remarks = Entries::default();
-            }
-            let cache = report.cache.get_or_insert_default();
-            cache.records = held as u64;
-            cache.as_of = Some(as_of);
-        });
-        Ok(())
-    }
-
-    /// Keeps a result.
-    fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
-        let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
-        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client())));
-    }
-
-    /// Reads a list with its newest record first.
-    async fn list(&self, run: &mut Run) -> Result<Records, Error> {
-        let held = self.held(run);
-        let read_at = held.as_ref().map_or(self.started, |entry| entry.facts.read_at);
-        let held = held.and_then(|entry| HeldList::new(entry, self.query, self.cache.settle()));
-        let joined = match held {
-            Some(held) => self.joined(run, held).await?,
-            None => Joined { shape: self.first_shape(run).await?, kept: None },
-        };
-        let Joined { shape, kept } = joined;
-        let fresh = run.partial().read();
-        let Some((held, joint)) = kept else {
-            // All of it was requested.
-            match shape {
-                _ if run.is_divided() => note(run, DIVIDED),
-                Some(shape) if run.report().read().complete => self.keep_list(run, &fresh, shape, self.started),
-                _ => note(run, INCOMPLETE),
-            }
-            return Ok(fresh);
-        };
-        let records = held.join(&fresh, &joint);
-        self.served(run, records.len() - joint.fresh, &records, self.started)?;
-        if let (Some(shape), true, true) = (shape, joint.has_news, run.report().read().complete) {
-            self.keep_list(run, &records, shape, read_at);
-        }
-        Ok(records)
-    }
-
-    /// Reads the whole list, and returns its size on its first page.
-    async fn first_shape(&self, run: &mut Run) -> Result<Option<Shape>, Error> {
-        let mut shape = None;
-        while let Some(page) = run.next().await? {
-            if page.number == 1 {
-                shape = Some(self.shape(&page));
-            }
-        }
-        Ok(shape)
-    }
-
-    fn shape(&self, page: &Page) -> Shape {
-        Shape { total: page.total, total_pages: page.total_pages, page_size: self.query.page_size() }
-    }
-
-    /// Reads the first pages of a list, until they meet what is kept of it; all of it if they do not.
-    async fn joined(&self, run: &mut Run, held: HeldList) -> Result<Joined, Error> {
-        run.compare_pages();
-        let mut shape = None;
-        let mut joint = None;
-        let mut is_compared = true;
-        while let Some(page) = run.next().await? {
-            let is_first = page.number == 1;
-            if is_first {
-                shape = Some(self.shape(&page));
-            }
-            let (Some(shape), true) = (shape, is_compared && joint.is_none()) else { continue };
-            if !is_first && !held.may_meet(&page.columns) {
-                continue;
-            }
-            match held.meet(&run.partial().read(), shape, is_first) {
-                Ok(None) => {}
-                Ok(Some(found)) => {
-                    joint = Some(found);
-                    run.end_here();
-                }
-                Err(list::Contradiction) => {
-                    is_compared = false;
-                    self.discard(run);
-                    run.read_ahead();
-                }
-            }
-        }
-        let Some(found) = joint else { return Ok(Joined { shape, kept: None }) };
-        // The first pages may have been read again meanwhile.
-        let fresh = run.partial().read();
-        let is_only_page = fresh.len() as u64 <= self.query.page_size();
-        match shape.map(|shape| held.meet(&fresh, shape, is_only_page)) {
-            Some(Ok(Some(joint))) if joint == found => Ok(Joined { shape, kept: Some((held, joint)) }),
-            _ => {
-                let problem = Message::new("the list changed while it was compared with the cache");
-                Err(Error::Drift { endpoint: self.query.endpoint().name, problem: problem.hint(Hint::RetryLater) })
-            }
-        }
-    }
-
-    /// Keeps a list, and the highest settled block that it shows.
-    fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
-        if let Some(settled) = Settled::of(records, self.cache.settle()) {
-            self.saw_head(run, settled.top);
-            self.anchor_by_list(run, records, settled.height);
-        }
-        self.keep(run, records, Extent::List { shape }, read_at);
-    }
-
-    /// Makes the highest settled block of a list the anchor, if the list shows that it is of the same chain as the anchor
-    /// that is kept.
-    fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
-        let Some(found) = highest_block(records, settled) else { return };
-        if let Some(kept) = self.anchor(run) {
-            match highest_block(records, kept.height) {
-                Some(shown) if shown == kept => {}
-                Some(shown) if shown.height == kept.height => self.discard(run),
-                _ => return,
-            }
-        }
-        self.raise_anchor(run, &found);
-    }
-
-    /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
-    fn anchor(&self, run: &Run) -> Option<Anchor> {
-        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).flatten()
-    }
-
-    fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
-        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor));
-    }
-
-    fn saw_head(&self, run: &Run, height: i64) {
-        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client())));
-    }
-}
-
-/// A list whose first pages were read.
-struct Joined {
-    shape: Option<Shape>,
-    /// The list that is kept and the point where the pages meet it, unless all was read.
-    kept: Option<(HeldList, Joint)>,
 }
 
 /// Heights of the rows.

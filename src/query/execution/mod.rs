@@ -31,7 +31,7 @@ mod stable;
 mod unique;
 
 pub use bounds::Bounds;
-pub use cached::collect;
+pub use cached::{collect, collecting};
 pub use estimate::Estimate;
 pub use follow::{FollowEvent, FollowItem};
 pub use follow_cursor::FollowCursor;

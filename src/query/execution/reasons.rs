@@ -16,21 +16,26 @@ pub(super) fn last_year(consequence: &str) -> Message {
     Message::new(problem).hint(Hint::NarrowQuery(vec![Narrowing::Pass("start_time".into())]))
 }
 
+/// Reason why a list of an address that was read to its end may lack its oldest records.
+pub(super) fn age_limit(query: &Query, records: u64, evidence: &Evidence) -> Option<Message> {
+    let is_last_year = query.endpoint().limit == ResultLimit::LastYear && records > 0;
+    if !is_last_year || query.is_recent() || evidence.proves_beginning() {
+        return None;
+    }
+    let earlier = evidence.earlier().filter(|earlier| *earlier > 0 && query.start_height().is_none());
+    Some(match earlier {
+        Some(1) => last_year(": 1 older record is missing"),
+        Some(earlier) => last_year(&format!(": {earlier} older records are missing")),
+        None => last_year(": older records may exist"),
+    })
+}
+
 /// Reasons why a slice that ended is incomplete by what the API documents.
 pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence) -> Vec<Message> {
     let name = label(query, fetcher);
     let list = &fetcher.list;
     let records = list.returned();
-    let mut reasons = Vec::new();
-    let is_last_year = query.endpoint().limit == ResultLimit::LastYear && records > 0;
-    if is_last_year && !query.is_recent() && !evidence.proves_beginning() {
-        let earlier = evidence.earlier().filter(|earlier| *earlier > 0 && query.start_height().is_none());
-        reasons.push(match earlier {
-            Some(1) => last_year(": 1 older record is missing"),
-            Some(earlier) => last_year(&format!(": {earlier} older records are missing")),
-            None => last_year(": older records may exist"),
-        });
-    }
+    let mut reasons: Vec<Message> = age_limit(query, records, evidence).into_iter().collect();
     match list.snapshot().total {
         Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
             "The API reports {total} records{name} but only the first {records} can be paged through"

@@ -92,6 +92,7 @@ async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error
     Ok(query.with_recent(is_recent))
 }
 
-fn is_recent(query: &Query, time: i64) -> bool {
+/// True if an address list reaches back to a time, in Unix milliseconds.
+pub(super) fn is_recent(query: &Query, time: i64) -> bool {
     time >= DateTime::<Utc>::from(query.client().now()).timestamp_millis() - RECENT
 }

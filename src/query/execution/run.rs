@@ -8,13 +8,13 @@ mod send;
 mod slice;
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use divide::Dividing;
 use output::RunOutput;
+pub(super) use resume::KnownPage;
 use send::SliceSizes;
 use slice::CurrentSlice;
 
@@ -22,7 +22,7 @@ use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
 use super::reasons::contradictions;
 use super::resolve::resolve;
-use super::set::{ListRun, Set};
+use super::set::{ListRun, Lists, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
@@ -31,7 +31,7 @@ use crate::process;
 use crate::query::audit::Arguments;
 use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
-use crate::query::results::{Cursor, Page, Partial, SharedReport};
+use crate::query::results::{Checkpoint, Cursor, Page, Partial, Records, SharedReport};
 use crate::query::snapshot::{End, FirstPage, PageRequest};
 
 /// Dropping a run, or a future of it, cancels its requests and loses no page.
@@ -65,7 +65,7 @@ enum RunStage {
     /// The slices are read. The records can have these values.
     Started(Arguments),
     /// The lists of a set are read, in place of slices.
-    OfSet(Box<Set<Run>>),
+    OfSet(Box<dyn Lists>),
 }
 
 impl Run {
@@ -76,7 +76,12 @@ impl Run {
     }
 
     /// Starts a run that collects its records in `partial`.
-    pub fn collect_into(start: &QueryStart, partial: Partial) -> Self {
+    pub(super) fn collect_into(start: &QueryStart, partial: Partial) -> Self {
+        Self::with_lists::<Self>(start, partial)
+    }
+
+    /// Starts a run that collects its records in `partial`; those of a set by runs of this type.
+    pub(super) fn with_lists<L: ListRun>(start: &QueryStart, partial: Partial) -> Self {
         let query = start.query().clone();
         let start = start.resumed_from();
         let _time = query.client().enter_time();
@@ -85,7 +90,7 @@ impl Run {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
         let stage = match query.members() {
-            Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, start, &report))),
+            Some(members) => RunStage::OfSet(Box::new(Set::<L>::new(&query, members, start, &report))),
             None => RunStage::Unresolved(start.cloned().map(Box::new)),
         };
         Self {
@@ -122,6 +127,11 @@ impl Run {
         Self { first_page: FirstPage::AtOnce, ..self }
     }
 
+    /// Reads no list again from its beginning, for a caller that hands out the pages that are collected.
+    pub(super) fn hand_out(&mut self) {
+        self.output.is_handed_out = true;
+    }
+
     /// Reads page by page, for a caller that compares the first pages with what it has and may need no other ones.
     pub(super) fn compare_pages(&mut self) {
         self.first_page = FirstPage::AtOnce;
@@ -133,10 +143,16 @@ impl Run {
         self.max_in_flight = usize::MAX;
     }
 
-    /// Reads a range of heights from this one on, before its start.
-    pub(super) fn skip_to(&mut self, height: i64, max_items: Option<u64>) -> Result<(), Error> {
+    /// Reads a range of heights from this one on, before its start. The records below it are known.
+    pub(super) fn continue_after(&mut self, known: &Records, height: i64, max_items: Option<u64>) -> Result<(), Error> {
         let rest = self.query.from_height(height)?;
         self.query = max_items.map_or_else(|| rest.clone(), |most| rest.limited_to(most));
+        let output = &mut self.output;
+        output.report.update(|report| report.records += known.len() as u64);
+        for columns in known.chunks() {
+            let after = Checkpoint::after(KnownPage::before(&self.query, &output.report), columns.rows());
+            output.partial.push(columns, 0, Some(&after));
+        }
         Ok(())
     }
 
@@ -220,8 +236,8 @@ impl Run {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
-        if let RunStage::OfSet(set) = &mut self.stage {
-            return set.next(&self.output.report, &self.output.partial).await;
+        if let RunStage::OfSet(lists) = &mut self.stage {
+            return lists.next(&self.output.report, &self.output.partial).await;
         }
         loop {
             match self.next_page_or_drift().await {
@@ -310,8 +326,7 @@ impl ListRun for Run {
         self.set_max_in_flight(pages);
     }
 
-    fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send {
-        let next: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.next());
-        next
+    async fn next(&mut self) -> Result<Option<Page>, Error> {
+        self.next().await
     }
 }

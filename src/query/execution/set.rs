@@ -9,6 +9,7 @@ mod page;
 mod restore;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
@@ -38,12 +39,27 @@ const MAX_OPEN: usize = 64;
 const MAX_REREADS: u64 = 3;
 
 /// The run of one list.
-pub(super) trait ListRun: Send + Sized + 'static {
+pub(super) trait ListRun: Send + Sync + Sized + 'static {
     fn begin(start: &QueryStart) -> Self;
     fn report(&self) -> &SharedReport;
     /// Requests at most that many pages at once.
     fn set_max_in_flight(&mut self, pages: usize);
     fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send;
+}
+
+/// The lists of a set, whatever their runs are.
+pub(super) trait Lists: Send + Sync {
+    /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
+    /// error that is not of one list alone, the next call continues.
+    fn next<'a>(&'a mut self, report: &'a SharedReport, partial: &'a Partial) -> NextPage<'a>;
+}
+
+type NextPage<'a> = Pin<Box<dyn Future<Output = Result<Option<Page>, Error>> + Send + 'a>>;
+
+impl<L: ListRun> Lists for Set<L> {
+    fn next<'a>(&'a mut self, report: &'a SharedReport, partial: &'a Partial) -> NextPage<'a> {
+        Box::pin(self.next_page(report, partial))
+    }
 }
 
 /// A list by its index, and what its run returned.
@@ -105,9 +121,7 @@ impl<L: ListRun> Set<L> {
         set
     }
 
-    /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
-    /// error that is not of one list alone, the next call continues.
-    pub async fn next(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
+    async fn next_page(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
         loop {
             self.reopen_after_fork();
             if self.spent.is_none() {

@@ -80,6 +80,15 @@ pub struct CacheUse {
     pub reason: Option<Message>,
 }
 
+impl CacheUse {
+    /// Adds the contribution to another list.
+    pub(in crate::query) fn add(&mut self, list: &Self) {
+        self.records += list.records;
+        self.as_of = self.as_of.into_iter().chain(list.as_of).min();
+        self.reason = self.reason.take().or_else(|| list.reason.clone());
+    }
+}
+
 /// A duration as a number of seconds.
 mod seconds {
     use std::time::Duration;

@@ -2,14 +2,24 @@
 
 use super::heights;
 use crate::cache::{Entry, Extent, Shape};
-use crate::columns::Columns;
+use crate::columns::{Columns, Value};
+use crate::interface::{Kind, ResultLimit};
 use crate::query::execution::heights::call;
+use crate::query::execution::resolve::is_recent;
 use crate::query::request::Query;
 use crate::query::results::Records;
 
 /// True if the list has each block of its chain.
 fn shows_head(query: &Query) -> bool {
     query.endpoint().name == call(query.endpoint().chain) && query.args().is_empty()
+}
+
+/// True if the last record is younger than a year.
+fn ends_recently(records: &Records, query: &Query) -> bool {
+    let time = records.record().fields.iter().position(|field| field.kind == Kind::Time);
+    let last = records.len().checked_sub(1).and_then(|last| records.locate(last));
+    let time = time.zip(last).map(|(time, (columns, row))| columns.value(time, row));
+    matches!(time, Some(Value::Time(time)) if is_recent(query, time))
 }
 
 /// State of a transaction that is not in a block yet, or may leave it.
@@ -22,6 +32,8 @@ pub(super) struct HeldList {
     shape: Shape,
     /// True if each block of the chain is in the list.
     shows_head: bool,
+    /// True if the API drops the oldest records of the list.
+    ages: bool,
     /// True if the records are all that the pages have.
     counts_pages: bool,
     /// Number of records that are wanted of the list; `None` if all are.
@@ -39,18 +51,30 @@ pub(super) struct Joint {
     pub has_news: bool,
 }
 
-/// The pages are not of a list that continues the one that is kept.
-pub(super) struct Contradiction;
+/// Why pages are not of a list that continues the one that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// The chain changed where it was settled, or the service has other records there.
+    Contradiction,
+    /// The list has lost its oldest records, as lists of addresses do.
+    Aged,
+}
 
 impl HeldList {
     pub fn new(entry: Entry, query: &Query, settle: i64) -> Option<Self> {
         let Extent::List { shape } = entry.facts.extent else { return None };
         let records = Records::new(query.record(), entry.rows.to_vec());
+        let ages = query.endpoint().limit == ResultLimit::LastYear;
+        if ages && shape.total.is_none() && !ends_recently(&records, query) {
+            // Nothing would show that the list has lost its oldest records.
+            return None;
+        }
         Some(Self {
             // By the distance of now: another one may be set since.
             settled: Settled::of(&records, settle),
             wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
             shows_head: shows_head(query),
+            ages,
             counts_pages: !query.options().exclude_undated,
             records,
             shape,
@@ -64,7 +88,7 @@ impl HeldList {
     }
 
     /// Returns where the first records of a list meet those that are kept; `None` if they do not reach so far.
-    pub fn meet(&self, fresh: &Records, shape: Shape, is_first_page: bool) -> Result<Option<Joint>, Contradiction> {
+    pub fn meet(&self, fresh: &Records, shape: Shape, is_first_page: bool) -> Result<Option<Joint>, Difference> {
         if is_first_page && self.is_unchanged(fresh, shape) {
             return Ok(Some(Joint { fresh: 0, held_from: 0, has_news: false }));
         }
@@ -76,15 +100,16 @@ impl HeldList {
         let shown = fresh.len() - fresh_from;
         let held = self.records.len() - settled.from;
         if shown > held || fresh.slice(fresh_from, shown) != self.records.slice(settled.from, shown) {
-            return Err(Contradiction);
+            return Err(Difference::Contradiction);
         }
         let counts = shape.total.zip(self.shape.total);
         let counted = counts.map(|(now, before)| i128::from(now) - i128::from(before));
-        if counted.is_some_and(|grown| grown != fresh_from as i128 - settled.from as i128) {
-            return Err(Contradiction);
+        let received = fresh_from as i128 - settled.from as i128;
+        if self.ages && counted.is_some_and(|counted| counted < received) {
+            return Err(Difference::Aged);
         }
-        if self.has_other_pages(fresh_from + held, shape) {
-            return Err(Contradiction);
+        if counted.is_some_and(|counted| counted != received) || self.has_other_pages(fresh_from + held, shape) {
+            return Err(Difference::Contradiction);
         }
         // The beginning of a list may have become shorter than it is wanted.
         let is_enough = self.is_whole() || self.wanted.is_none_or(|wanted| fresh_from + held >= wanted);

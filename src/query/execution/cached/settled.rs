@@ -3,7 +3,8 @@
 //! same, a range up to it is not requested again either.
 
 use super::list::{before_provisional, has_provisional};
-use super::{CachedRead, INCOMPLETE, heights, highest_block, highest_block_of, note, now, read};
+use super::read::{Below, CachedRead, RangeRead};
+use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
@@ -16,34 +17,39 @@ const NOT_SETTLED: &str = "The records are not settled yet, and not kept";
 /// Time after which the head of the chain is asked for again, in milliseconds.
 const HEAD_VALID: i64 = 60_000;
 
-impl CachedRead<'_> {
-    /// Reads a range of heights, lowest first.
-    pub(super) async fn heights(&self, run: &mut Run) -> Result<Records, Error> {
+impl CachedRead {
+    /// Returns a range of heights, lowest first. Otherwise the caller reads the heights above those that are kept, which the
+    /// run has collected.
+    pub(super) async fn known_heights(&self, run: &mut Run) -> Result<(Option<Records>, RangeRead), Error> {
         let mut held = self.held(run).and_then(|entry| HeldHeights::new(entry, self.record));
-        let mut newest = None;
+        let mut range = RangeRead::default();
         if held.as_ref().is_none_or(HeldHeights::is_open) {
-            newest = self.newest(run).await?;
-            if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == newest) {
-                return self.all_held(run, held, self.started);
+            range.newest = self.newest(run).await?;
+            if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == range.newest) {
+                return Ok((Some(self.all_held(run, held, self.started)?), range));
             }
         }
         let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
-        let Some((mut held, (anchor, as_of))) = held.zip(anchor) else {
-            let records = read(run).await?;
-            self.keep_heights(run, &records, newest, self.started).await;
-            return Ok(records);
-        };
+        let Some((mut held, (anchor, as_of))) = held.zip(anchor) else { return Ok((None, range)) };
         held.cut(anchor.height);
         let wanted = self.query.max_items().map(|most| most.saturating_sub(held.records.len() as u64));
         if wanted == Some(0) || !held.is_open() {
-            return self.all_held(run, held, as_of);
+            return Ok((Some(self.all_held(run, held, as_of)?), range));
         }
-        run.skip_to(held.next, wanted)?;
-        let fresh = read(run).await?;
-        let records = Records::new(self.record, [held.records.chunks(), fresh.chunks()].concat());
-        self.served(run, held.records.len(), &records, as_of)?;
-        self.keep_heights(run, &records, newest, held.read_at).await;
-        Ok(records)
+        run.continue_after(&held.records, held.next, wanted)?;
+        range.below = Some(Below { records: held.records.len(), as_of, read_at: held.read_at });
+        Ok((None, range))
+    }
+
+    /// Keeps a range of heights that was read to its end.
+    pub(super) async fn finish_heights(&self, run: &Run, records: &Records, range: &RangeRead) -> Result<(), Error> {
+        let mut read_at = self.started;
+        if let Some(below) = &range.below {
+            self.served(run, below.records, records, below.as_of)?;
+            read_at = below.read_at;
+        }
+        self.keep_heights(run, records, range.newest.clone(), read_at).await;
+        Ok(())
     }
 
     fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Result<Records, Error> {
@@ -54,28 +60,24 @@ impl CachedRead<'_> {
 
     /// The newest block: while it is the same, no height has changed.
     async fn newest(&self, run: &Run) -> Result<Option<Anchor>, Error> {
-        let newest = fetch_newest_rows(self.query, run.report()).await?;
+        let newest = fetch_newest_rows(&self.query, run.report()).await?;
         Ok(highest_block_of(&newest, i64::MAX))
     }
 
-    /// Reads a lookup or a list of one block.
-    pub(super) async fn fixed(&self, run: &mut Run) -> Result<Records, Error> {
-        if let Some(entry) = self.held(run)
-            && entry.facts.extent == Extent::Settled
-        {
-            let records = Records::new(self.record, entry.rows.to_vec());
-            // A comparison takes one request, as much as a small result takes itself.
-            let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
-            let top = highest(&records).unwrap_or(i64::MAX);
-            if let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? {
-                run.end_unread();
-                self.served(run, records.len(), &records, as_of)?;
-                return Ok(records);
-            }
+    /// Returns a lookup or a list of one block.
+    pub(super) async fn known_fixed(&self, run: &mut Run) -> Result<Option<Records>, Error> {
+        let Some(entry) = self.held(run) else { return Ok(None) };
+        if entry.facts.extent != Extent::Settled {
+            return Ok(None);
         }
-        let records = read(run).await?;
-        self.keep_fixed(run, &records).await;
-        Ok(records)
+        let records = Records::new(self.record, entry.rows.to_vec());
+        // A comparison takes one request, as much as a small result takes itself.
+        let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
+        let top = highest(&records).unwrap_or(i64::MAX);
+        let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else { return Ok(None) };
+        run.end_unread();
+        self.served(run, records.len(), &records, as_of)?;
+        Ok(Some(records))
     }
 
     /// Keeps a range of heights. Its lists are of one chain if the block that was the newest one before is still there.
@@ -111,7 +113,7 @@ impl CachedRead<'_> {
         self.keep(run, records, Extent::Heights { low, next, end, head }, read_at);
     }
 
-    async fn keep_fixed(&self, run: &Run, records: &Records) {
+    pub(super) async fn keep_fixed(&self, run: &Run, records: &Records) {
         let report = run.report().read();
         let Some(top) = highest(records) else { return };
         if !report.complete {
@@ -141,7 +143,7 @@ impl CachedRead<'_> {
             return Some(head - settle);
         }
         // The query does not fail with it: its result is complete.
-        let newest = Heights::of(self.query, run.report()).newest().await.ok().flatten()?;
+        let newest = Heights::of(&self.query, run.report()).newest().await.ok().flatten()?;
         self.saw_head(run, newest.height);
         Some(newest.height - settle)
     }
@@ -167,14 +169,15 @@ impl CachedRead<'_> {
     async fn unchanged_anchor(&self, run: &Run, least: i64, is_costly: bool) -> Result<Option<(Anchor, i64)>, Error> {
         let Some(anchor) = self.anchor(run).filter(|anchor| anchor.height >= least) else { return Ok(None) };
         let client = self.query.client();
-        if !is_costly
-            && !client.settings().strict
-            && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor)
-        {
-            return Ok(Some((anchor, at)));
+        if is_costly || client.settings().strict {
+            return Ok(self.compared(run, &anchor).await?.map(|at| (anchor, at)));
         }
-        let compared = self.compared(run, &anchor).await?;
-        Ok(compared.map(|at| (anchor, at)))
+        let _comparing = client.cache_checks().compare().await;
+        let at = match client.cache_checks().recent(self.query.chain(), &anchor) {
+            Some(at) => Some(at),
+            None => self.compared(run, &anchor).await?,
+        };
+        Ok(at.map(|at| (anchor, at)))
     }
 
     /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is

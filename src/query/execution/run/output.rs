@@ -14,6 +14,8 @@ pub(super) struct RunOutput {
     pub report: SharedReport,
     /// Evidence of the records.
     pub evidence: Evidence,
+    /// True if the caller hands out the pages that are collected.
+    pub is_handed_out: bool,
     /// Slice and offset of the first page.
     pub began: Option<(u64, u64)>,
 }
@@ -30,7 +32,7 @@ pub(super) struct OutputMark {
 
 impl RunOutput {
     pub fn new(partial: Partial, report: SharedReport) -> Self {
-        Self { delivered: 0, partial, report, evidence: Evidence::default(), began: None }
+        Self { delivered: 0, partial, report, evidence: Evidence::default(), is_handed_out: false, began: None }
     }
 
     /// The output before the next record; `None` in a run that streams.
@@ -46,9 +48,9 @@ impl RunOutput {
         })
     }
 
-    /// Discards the records since the beginning of a slice. False if the slice was read too often.
+    /// Discards the records since the beginning of a slice. False if the slice was read too often, or they were handed out.
     pub fn rewind(&mut self, start: &mut OutputMark) -> bool {
-        if start.rereads == MAX_REREADS {
+        if self.is_handed_out || start.rereads == MAX_REREADS {
             return false;
         }
         start.rereads += 1;

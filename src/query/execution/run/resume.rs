@@ -7,7 +7,7 @@ use crate::message::Message;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::Repeat;
 use crate::query::request::Query;
-use crate::query::results::{Cursor, Division, Report, Resume};
+use crate::query::results::{Cursor, Division, Report, Resume, SharedReport};
 use crate::query::snapshot::{ListCheckpoint, Rows};
 
 /// Latest keys of a list that a cursor has.
@@ -65,6 +65,36 @@ pub(super) struct HashesPage {
 pub(super) struct HashPage {
     pub page: SlicePage,
     pub offset: u64,
+}
+
+/// Records that a run returns without a request. Its caller stops before or after all of them.
+pub(in crate::query::execution) struct KnownPage {
+    query: Query,
+    /// Slice after the records.
+    slice: u64,
+    report: SharedReport,
+}
+
+impl KnownPage {
+    /// Records that come before those of the query.
+    pub fn before(query: &Query, report: &SharedReport) -> Self {
+        Self { query: query.clone(), slice: 0, report: report.clone() }
+    }
+
+    /// Records up to the end of the query. It has no slice from there on, however many its range may have.
+    pub fn to_end(query: &Query, report: &SharedReport) -> Self {
+        Self { slice: u64::from(u32::MAX), ..Self::before(query, report) }
+    }
+}
+
+impl Resume for KnownPage {
+    fn cursor(&self, _row: usize) -> Cursor {
+        let report = self.report.read();
+        let mut at = Cursor::at(&self.query, self.slice, 0, ListCheckpoint::default(), self.query.max_items());
+        at.reasons = report.own_reasons();
+        at.missing = report.missing.to_vec();
+        at
+    }
 }
 
 impl SlicePage {

@@ -61,7 +61,12 @@ impl Outcome {
                 self.reasons.push(reason.clone());
             }
         }
-        report.update(|report| evidence::add(&mut report.evidence, argument, list.evidence));
+        report.update(|report| {
+            evidence::add(&mut report.evidence, argument, list.evidence);
+            if let Some(cache) = &list.cache {
+                report.cache.get_or_insert_default().add(cache);
+            }
+        });
         self.update_verdict(index, report, |verdict| {
             *verdict = Verdict {
                 argument: std::mem::take(&mut verdict.argument),

@@ -1,0 +1,117 @@
+//! `CachedList`: the run of one list of a set, with what the cache has of it.
+
+use super::cache_of;
+use super::read::CachedRead;
+use crate::client::Error;
+use crate::columns::{ColumnsBuilder, StringLayout};
+use crate::query::execution::query_start::QueryStart;
+use crate::query::execution::run::{KnownPage, Run};
+use crate::query::execution::set::ListRun;
+use crate::query::results::{Checkpoint, Page, Partial, Records, SharedReport};
+
+pub(in crate::query::execution) struct CachedList {
+    start: QueryStart,
+    run: Run,
+    stage: Stage,
+}
+
+enum Stage {
+    /// The comparison with the cache is still to come.
+    Unread,
+    /// The run returns its pages, which are kept at the end.
+    Reading(Option<Box<CachedRead>>),
+    /// The comparison failed. What was received by then was returned.
+    Failed(Error),
+    Ended,
+}
+
+impl CachedList {
+    /// Returns the records that are known before the run returns pages of its own.
+    async fn known(&mut self) -> Result<Option<Page>, Error> {
+        let Some(cache) = cache_of(self.start.query().client()) else {
+            self.stage = Stage::Reading(None);
+            return Ok(None);
+        };
+        let mut reading = CachedRead::new(cache, &self.start, &self.run)?;
+        let known = match &mut reading {
+            Some(reading) => reading.known(&mut self.run).await,
+            None => Ok(None),
+        };
+        let (stage, page) = match known {
+            Ok(Some(records)) => {
+                let end = KnownPage::to_end(self.start.query(), self.run.report());
+                (Stage::Ended, page_of(&records, Checkpoint::after(end, records.len())))
+            }
+            Ok(None) => (Stage::Reading(reading.map(Box::new)), self.collected()),
+            Err(error) => (Stage::Failed(error), self.collected()),
+        };
+        self.stage = stage;
+        self.run.hand_out();
+        Ok(page)
+    }
+
+    /// Returns the records that the run has collected so far.
+    fn collected(&self) -> Option<Page> {
+        let after = self.run.partial().checkpoint()?;
+        page_of(&self.run.partial().read(), after)
+    }
+
+    /// Keeps a list whose last page was returned.
+    async fn end(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Reading(Some(reading)) => reading.finish(&self.run, &self.run.partial().read()).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ListRun for CachedList {
+    fn begin(start: &QueryStart) -> Self {
+        let partial = Partial::all(start.query().record(), StringLayout::Utf8);
+        Self { start: start.clone(), run: Run::collect_into(start, partial).dividing(), stage: Stage::Unread }
+    }
+
+    fn report(&self) -> &SharedReport {
+        self.run.report()
+    }
+
+    fn set_max_in_flight(&mut self, pages: usize) {
+        self.run.set_max_in_flight(pages);
+    }
+
+    async fn next(&mut self) -> Result<Option<Page>, Error> {
+        if matches!(self.stage, Stage::Unread)
+            && let Some(page) = self.known().await?
+        {
+            return Ok(Some(page));
+        }
+        let reading = match &mut self.stage {
+            Stage::Unread | Stage::Ended => return Ok(None),
+            Stage::Failed(error) => return Err(error.clone()),
+            Stage::Reading(reading) => reading,
+        };
+        let page = self.run.next().await?;
+        match (&page, reading) {
+            (None, _) => self.end().await?,
+            (Some(page), Some(reading)) => reading.add(page),
+            (Some(_), None) => {}
+        }
+        Ok(page)
+    }
+}
+
+/// One page of records. Its caller stops before or after all of them.
+fn page_of(records: &Records, checkpoint: Checkpoint) -> Option<Page> {
+    let first = records.chunks().first()?;
+    let mut all = ColumnsBuilder::with_capacity_from(first, records.len(), StringLayout::Utf8);
+    records.chunks().iter().for_each(|chunk| all.append(chunk));
+    Some(Page {
+        number: 1,
+        total_pages: None,
+        total: None,
+        chain_full_name: None,
+        chain_short_name: None,
+        columns: all.finish(),
+        checkpoint,
+    })
+}

@@ -1,0 +1,317 @@
+//! `CachedRead`: the read of one list, or of slices, with what the cache has of it.
+
+use super::list::{Difference, HeldList, Settled};
+use super::{INCOMPLETE, highest_block, note, now};
+use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
+use crate::client::Error;
+use crate::columns::Projection;
+use crate::interface::{RecordType, ResultLimit};
+use crate::message::{Hint, Message};
+use crate::process;
+use crate::query::evidence::{Evidence, Part};
+use crate::query::execution::query_start::QueryStart;
+use crate::query::execution::reasons::age_limit;
+use crate::query::execution::run::{Run, evidence_of};
+use crate::query::request::{GrowthOrder, Query};
+use crate::query::results::{CacheUse, Entries, Page, Records};
+
+const DIVIDED: &str = "A list that is longer than the result window is not kept";
+
+/// Kinds of queries by what is kept of them, with what has been seen of the result.
+pub(super) enum Kind {
+    /// A list, by its size on its first page.
+    List(Option<Shape>),
+    Heights(RangeRead),
+    /// A lookup, or a list of one block: it does not change once it is settled.
+    Fixed,
+}
+
+/// A range of heights that is read.
+#[derive(Default)]
+pub(super) struct RangeRead {
+    /// The newest block before it was read.
+    pub newest: Option<Anchor>,
+    /// The heights below, which are not requested.
+    pub below: Option<Below>,
+}
+
+pub(super) struct Below {
+    pub records: usize,
+    /// Time as of which they are those of the service, in Unix milliseconds.
+    pub as_of: i64,
+    /// When they were read.
+    pub read_at: i64,
+}
+
+impl Kind {
+    /// The kind of a query, or the reason why its result is not kept.
+    fn of(start: &QueryStart) -> Result<Self, &'static str> {
+        let query = start.query();
+        if start.resumed_from().is_some() {
+            return Err("The rest of a result is not kept");
+        }
+        if query.projection() != Projection::ALL {
+            return Err("Results of some columns are not kept");
+        }
+        match query.growth_order() {
+            Some(GrowthOrder::NewestFirst) if query.record().block().is_none() && has_small_pages(query) => {
+                Err("Records without the hash of their block are kept in pages of the maximum size only")
+            }
+            Some(GrowthOrder::NewestFirst) => Ok(Self::List(None)),
+            Some(GrowthOrder::ByHeight) => Ok(Self::Heights(RangeRead::default())),
+            None if query.is_paged() && query.may_grow() => Err("A list that is not ordered by height is not kept"),
+            None if query.record().block().is_none() => Err("Records without the hash of their block are not kept"),
+            None => Ok(Self::Fixed),
+        }
+    }
+}
+
+/// True if a page shows less of a list than it could. Many equal records show that a list is the same, a few do not.
+fn has_small_pages(query: &Query) -> bool {
+    let wanted = query.max_items().unwrap_or(u64::MAX);
+    query.max_page_size().is_some_and(|max| query.page_size() < max.min(wanted))
+}
+
+/// Key of the result of a query: the service with its names, the call with its arguments, and the form in which
+/// this version keeps records. Accounts share it, since the chain is the same for all.
+fn key(start: &QueryStart) -> Result<Key, Error> {
+    let query = start.query();
+    let settings = query.client().settings();
+    let options = query.options();
+    let mut asked = start.canonical_json()?;
+    asked["exclude_undated"] = options.exclude_undated.into();
+    asked["times"] = serde_json::to_value(options.times).unwrap_or_default();
+    let declaration = format!("{:?} {:?}", query.endpoint(), query.record());
+    let service = format!("{:?}", settings.deployment);
+    Ok(Key::new(settings.base_url(), &service, query.endpoint().name, &asked, &declaration))
+}
+
+pub(super) struct CachedRead {
+    pub cache: Cache,
+    pub query: Query,
+    pub key: Key,
+    pub record: &'static RecordType,
+    /// When it began, in Unix milliseconds.
+    pub started: i64,
+    pub kind: Kind,
+}
+
+impl CachedRead {
+    /// `None` if the result is not kept: the report of the run has the reason.
+    pub fn new(cache: Cache, start: &QueryStart, run: &Run) -> Result<Option<Self>, Error> {
+        run.report().update(|report| report.cache = Some(CacheUse::default()));
+        let kind = match Kind::of(start) {
+            Ok(kind) => kind,
+            Err(reason) => {
+                note(run, reason);
+                return Ok(None);
+            }
+        };
+        let query = start.query().clone();
+        let (record, started) = (query.record(), now(query.client()));
+        Ok(Some(Self { cache, query, key: key(start)?, record, started, kind }))
+    }
+
+    /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
+    /// run, which may have collected its first records already.
+    pub async fn known(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
+        match self.kind {
+            Kind::List(_) => self.known_list(run).await,
+            Kind::Heights(_) => {
+                let (known, range) = self.known_heights(run).await?;
+                self.kind = Kind::Heights(range);
+                Ok(known)
+            }
+            Kind::Fixed => self.known_fixed(run).await,
+        }
+    }
+
+    /// Takes notice of a page of the run.
+    pub fn add(&mut self, page: &Page) {
+        if let Kind::List(shape) = &mut self.kind
+            && page.number == 1
+        {
+            let page_size = self.query.page_size();
+            *shape = Some(Shape { total: page.total, total_pages: page.total_pages, page_size });
+        }
+    }
+
+    /// Keeps the records of a run that was read to its end.
+    pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
+        match &self.kind {
+            Kind::List(_) if run.is_divided() => note(run, DIVIDED),
+            Kind::List(Some(shape)) if self.has_all(run, records)? => {
+                self.keep_list(run, records, *shape, self.started);
+            }
+            Kind::List(_) => note(run, INCOMPLETE),
+            Kind::Heights(range) => self.finish_heights(run, records, range).await?,
+            Kind::Fixed => self.keep_fixed(run, records).await,
+        }
+        Ok(())
+    }
+
+    /// Returns the entry of the result.
+    pub fn held(&self, run: &Run) -> Option<Entry> {
+        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).flatten()
+    }
+
+    /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
+    pub fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
+        process::long(operation).map_err(|failure| note(run, format!("The cache {failure}"))).ok()
+    }
+
+    /// Removes all that is kept of the service: its chain has changed below the settled heights.
+    pub fn discard(&self, run: &Run) {
+        note(run, "What was kept contradicted the service, and was removed");
+        self.noted(run, || self.cache.discard_service(&self.key));
+    }
+
+    /// True if the records are all that the API has. A list of an address may be complete but for what is too old for it.
+    fn has_all(&self, run: &Run, records: &Records) -> Result<bool, Error> {
+        let report = run.report().read();
+        if report.complete || self.query.endpoint().limit != ResultLimit::LastYear {
+            return Ok(report.complete);
+        }
+        let limit = self.age_limit(run, records, &self.evidence(records)?);
+        Ok(limit.is_some_and(|limit| report.reasons.to_vec() == [limit]))
+    }
+
+    fn evidence(&self, records: &Records) -> Result<Evidence, Error> {
+        let mut evidence = evidence_of(&self.query, Part::FromFirst)?;
+        records.chunks().iter().for_each(|rows| evidence.add(rows));
+        Ok(evidence)
+    }
+
+    /// Reason why records may be missing that are too old for the API, if the list was read to its end.
+    fn age_limit(&self, run: &Run, records: &Records, evidence: &Evidence) -> Option<Message> {
+        let count = records.len() as u64;
+        let is_to_end = self.query.max_items().is_none_or(|wanted| count < wanted);
+        age_limit(run.query(), count, evidence).filter(|_| is_to_end)
+    }
+
+    /// Reports the records that were not requested, and the evidence of all.
+    pub fn served(&self, run: &Run, held: usize, records: &Records, as_of: i64) -> Result<(), Error> {
+        let evidence = self.evidence(records)?;
+        let findings = evidence.findings(self.query.max_items().is_none());
+        let limit = self.age_limit(run, records, &evidence);
+        self.query.client().add_cached(held as u64);
+        let is_limited = limit.is_some();
+        limit.into_iter().for_each(|limit| run.report().add_reason(limit));
+        run.report().update(|report| {
+            report.evidence = findings;
+            report.complete &= !is_limited;
+            report.records = records.len() as u64;
+            if !records.is_empty() {
+                // They are about a run without records.
+                report.remarks = Entries::default();
+            }
+            let cache = report.cache.get_or_insert_default();
+            cache.records = held as u64;
+            cache.as_of = Some(as_of);
+        });
+        Ok(())
+    }
+
+    /// Keeps a result.
+    pub fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
+        let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
+        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client())));
+    }
+
+    /// Reads the first pages of a list, newest record first, until they meet what is kept of it.
+    async fn known_list(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
+        let Some(entry) = self.held(run) else { return Ok(None) };
+        let read_at = entry.facts.read_at;
+        let Some(held) = HeldList::new(entry, &self.query, self.cache.settle()) else { return Ok(None) };
+        if !self.meets(run, &held).await? {
+            return Ok(None);
+        }
+        // The first pages may have been read again since they met the list.
+        let fresh = run.partial().read();
+        let is_only_page = fresh.len() as u64 <= self.query.page_size();
+        let shape = self.shape();
+        let Some(Ok(Some(joint))) = shape.map(|shape| held.meet(&fresh, shape, is_only_page)) else {
+            let problem = Message::new("the list changed while it was compared with the cache");
+            return Err(Error::Drift { endpoint: self.query.endpoint().name, problem: problem.hint(Hint::RetryLater) });
+        };
+        let records = held.join(&fresh, &joint);
+        self.served(run, records.len() - joint.fresh, &records, self.started)?;
+        if let (Some(shape), true, true) = (shape, joint.has_news, self.has_all(run, &records)?) {
+            self.keep_list(run, &records, shape, read_at);
+        }
+        Ok(Some(records))
+    }
+
+    /// Reads pages until they meet the list that is kept. False if they do not, or contradict it.
+    async fn meets(&mut self, run: &mut Run, held: &HeldList) -> Result<bool, Error> {
+        run.compare_pages();
+        let mut is_met = false;
+        while let Some(page) = run.next().await? {
+            self.add(&page);
+            let is_first = page.number == 1;
+            let Some(shape) = self.shape() else { continue };
+            if is_met || !is_first && !held.may_meet(&page.columns) {
+                continue;
+            }
+            match held.meet(&run.partial().read(), shape, is_first) {
+                Ok(None) => {}
+                Ok(Some(_)) => {
+                    is_met = true;
+                    run.end_here();
+                }
+                Err(difference) => {
+                    if difference == Difference::Contradiction {
+                        self.discard(run);
+                    }
+                    run.read_ahead();
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(is_met)
+    }
+
+    /// Size of a list on its first page.
+    fn shape(&self) -> Option<Shape> {
+        match self.kind {
+            Kind::List(shape) => shape,
+            _ => None,
+        }
+    }
+
+    /// Keeps a list, and the highest settled block that it shows.
+    fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
+        if let Some(settled) = Settled::of(records, self.cache.settle()) {
+            self.saw_head(run, settled.top);
+            self.anchor_by_list(run, records, settled.height);
+        }
+        self.keep(run, records, Extent::List { shape }, read_at);
+    }
+
+    /// Makes the highest settled block of a list the anchor, if the list shows that it is of the same chain as the anchor
+    /// that is kept.
+    fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
+        let Some(found) = highest_block(records, settled) else { return };
+        if let Some(kept) = self.anchor(run) {
+            match highest_block(records, kept.height) {
+                Some(shown) if shown == kept => {}
+                Some(shown) if shown.height == kept.height => self.discard(run),
+                _ => return,
+            }
+        }
+        self.raise_anchor(run, &found);
+    }
+
+    /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
+    pub fn anchor(&self, run: &Run) -> Option<Anchor> {
+        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).flatten()
+    }
+
+    pub fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
+        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor));
+    }
+
+    pub fn saw_head(&self, run: &Run, height: i64) {
+        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client())));
+    }
+}
