@@ -5,7 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::pickle::{Reduced, reduced};
 
 use crate::message::{self, Syntax};
 
@@ -56,9 +58,8 @@ impl Hint {
         format!("<Hint: {}>", self.__str__())
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_hint")?;
-        Ok((restore, (json!(self.inner).to_string(),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_hint", (to_json(py, &self.inner)?,))
     }
 }
 
@@ -85,8 +86,6 @@ pub fn sentences(messages: &[message::Message], syntax: Syntax) -> Vec<String> {
 }
 
 #[pyfunction]
-pub fn _restore_hint(text: &str) -> PyResult<Hint> {
-    let value: Result<Value, _> = serde_json::from_str(text);
-    let inner = value.and_then(serde_json::from_value).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok(Hint { inner })
+pub fn _restore_hint(value: &Bound<'_, PyAny>) -> PyResult<Hint> {
+    Ok(Hint { inner: from_json(value)? })
 }

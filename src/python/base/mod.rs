@@ -13,6 +13,7 @@ pub mod finalize;
 pub mod hint;
 pub mod log;
 pub mod once;
+pub mod pickle;
 pub mod query_arguments;
 pub mod telemetry;
 

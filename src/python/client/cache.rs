@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::cache::{self, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT_SETTLE};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
 use crate::python::base::convert;
+use crate::python::base::pickle::{Reduced, reduced};
 
 #[doc = doc!(Cache)]
 #[pyclass(frozen, eq, module = "chainframe")]
@@ -96,10 +97,9 @@ impl Cache {
         Ok(format!("Cache({directory}, settle={settle}, max_age={max_age:?}, max_bytes={max_bytes})"))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_cache")?;
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let given = (self.inner.directory(), self.settle(), self.max_age(), self.max_bytes());
-        Ok((restore, given.into_pyobject(py)?))
+        reduced(py, "_restore_cache", given)
     }
 }
 

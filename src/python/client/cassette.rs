@@ -12,6 +12,7 @@ use crate::client::Error;
 use crate::client::log::{self, Level};
 use crate::interface::ENDPOINTS;
 use crate::python::base::arguments::{self, DeferredArg, Readable};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::base::{errors, finalize};
 
 #[doc = doc!(Cassette)]
@@ -160,8 +161,7 @@ impl Cassette {
         slf
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_cassette")?;
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let Options { allow_playback_repeats, match_on, scrub, staging, hint, journal, .. } = self.inner.options();
         if scrub.is_some() {
             // Another process would write what is to be replaced.
@@ -170,7 +170,7 @@ impl Cassette {
         let files = (staging, journal);
         let names = match_on.names();
         let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, names, files, hint);
-        Ok((restore, arguments.into_pyobject(py)?))
+        reduced(py, "_restore_cassette", arguments)
     }
 }
 

@@ -1,11 +1,12 @@
 //! `Deployment`, as Python has it.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use crate::client::{Error, variables};
 use crate::interface;
 use crate::python::base::arguments::{self, DeferredArg};
+use crate::python::base::pickle::{Reduced, reduced};
 
 #[doc = doc!(Deployment)]
 #[pyclass(frozen, eq, hash, module = "chainframe")]
@@ -13,6 +14,19 @@ use crate::python::base::arguments::{self, DeferredArg};
 pub struct Deployment {
     pub inner: interface::Deployment,
 }
+
+/// Arguments, each of which has an attribute.
+const SETTINGS: [&str; 9] = [
+    "header_prefix",
+    "main",
+    "zone",
+    "prehash",
+    "signature_encoding",
+    "result_window",
+    "log_window",
+    "max_page_size",
+    "signed",
+];
 
 fn default(default: &str) -> DeferredArg<String> {
     DeferredArg(Ok(default.to_owned()))
@@ -102,32 +116,17 @@ impl Deployment {
         self.inner.signed()
     }
 
-    fn __repr__(&self) -> String {
-        let (prefix, main, zone, prehash) = self.names();
-        let size = self.max_page_size().map_or_else(|| "None".to_owned(), |size| size.to_string());
-        let signed = if self.signed() { "True" } else { "False" };
-        let result_window = self.result_window();
-        let log_window = self.log_window();
-        let encoding = self.signature_encoding();
-        format!(
-            "Deployment(header_prefix='{prefix}', main='{main}', zone='{zone}', prehash='{prehash}', \
-             signature_encoding='{encoding}', result_window={result_window}, log_window={log_window}, \
-             max_page_size={size}, signed={signed})"
-        )
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let settings = SETTINGS.map(|name| Ok(format!("{name}={}", slf.getattr(name)?.repr()?)));
+        Ok(format!("Deployment({})", settings.into_iter().collect::<PyResult<Vec<_>>>()?.join(", ")))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let (prefix, main, zone, prehash) = self.names();
-        let restore = py.import("chainframe._native")?.getattr("_restore_deployment")?;
-        let limits = (self.result_window(), self.log_window(), self.max_page_size(), self.signed());
-        let values = ((prefix, main, zone, prehash, self.signature_encoding()), limits);
-        Ok((restore, values.into_pyobject(py)?))
-    }
-}
-
-impl Deployment {
-    fn names(&self) -> (&str, &str, &str, &str) {
-        (self.header_prefix(), self.main(), self.zone(), self.prehash())
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let settings = PyDict::new(slf.py());
+        for name in SETTINGS {
+            settings.set_item(name, slf.getattr(name)?)?;
+        }
+        reduced(slf.py(), "_restore_deployment", (settings,))
     }
 }
 
@@ -138,18 +137,9 @@ pub fn _openapi(deployment: &Bound<'_, Deployment>, main_chain: &str, zone_chain
     interface::openapi(&deployment.get().inner, names).to_string()
 }
 
-type Names = (String, String, String, String, String);
-type Limits = (u64, u64, Option<u32>, bool);
-
 #[pyfunction]
-pub fn _restore_deployment(names: Names, limits: Limits) -> PyResult<Deployment> {
-    let (header_prefix, main, zone, prehash, signature_encoding) = &names;
-    let (result_window, log_window, max_page_size, signed) = limits;
-    let inner = interface::Deployment::new(header_prefix, main, zone, prehash, signature_encoding)?
-        .with_windows(result_window, log_window)?
-        .with_max_page_size(max_page_size)?
-        .with_signed(signed);
-    Ok(Deployment { inner })
+pub fn _restore_deployment<'py>(settings: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    settings.py().get_type::<Deployment>().call((), Some(settings))
 }
 
 const VARIABLE: &str = "CHAINFRAME_DEPLOYMENT";

@@ -2,11 +2,12 @@
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use super::cassette::Cassette;
 use super::client::Client;
 use crate::client::{Concurrency, Proxy, RateLimit};
+use crate::python::base::pickle::{Reduced, reduced};
 
 #[pymethods]
 impl Client {
@@ -19,7 +20,7 @@ impl Client {
         slf
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         if self.inner.virtual_time().is_some() {
             let message = "cannot pickle a client of a simulated LocalService: the service exists in this process only";
             return Err(PyTypeError::new_err(message));
@@ -55,8 +56,7 @@ impl Client {
         given.set_item("progress", self.progress.into_python(py))?;
         given.set_item("on_attempt", self.callables.on_attempt.get(py))?;
         given.set_item("credentials", self.callables.credentials.get(py))?;
-        let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
-        Ok((restore, (given,).into_pyobject(py)?))
+        reduced(py, "_restore_client", (given,))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::client::RateLimiterState;
+use crate::python::base::pickle::{Reduced, reduced};
 
 #[doc = doc!(RateLimitState)]
 #[pyclass(frozen, eq, module = "chainframe")]
@@ -46,9 +46,8 @@ impl RateLimitState {
         let pause = pause.as_secs_f64();
         format!("RateLimitState(rate={rate}, waiting={waiting}, throttled={throttled}, pause={pause:.3})")
     }
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_rate_limit_state")?;
-        Ok((restore, (self.rate(), self.waiting(), self.throttled(), self.pause()).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_rate_limit_state", (self.rate(), self.waiting(), self.throttled(), self.pause()))
     }
 }
 

@@ -1,11 +1,10 @@
 //! `Usage`: what a client has sent and received so far.
 
-use std::time::Duration;
-
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use crate::client;
+use crate::python::base::hint::{from_json, to_json};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::results::html;
 
 #[doc = doc!(Usage)]
@@ -91,23 +90,12 @@ impl Usage {
         html::form("Usage", "of a client so far", &[html::pairs(&facts)])
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let client::Usage { requests, retries, throttled, replayed, cached, bytes, .. } = self.inner;
-        let restore = py.import("chainframe._native")?.getattr("_restore_usage")?;
-        Ok((restore, (requests, retries, throttled, replayed, cached, bytes, self.waited()).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_usage", (to_json(py, &self.inner)?,))
     }
 }
 
 #[pyfunction]
-pub fn _restore_usage(
-    requests: u64,
-    retries: u64,
-    throttled: u64,
-    replayed: u64,
-    cached: u64,
-    bytes: u64,
-    waited: f64,
-) -> Usage {
-    let waited = Duration::try_from_secs_f64(waited).unwrap_or_default();
-    Usage { inner: client::Usage { requests, retries, throttled, replayed, cached, bytes, waited } }
+pub fn _restore_usage(members: &Bound<'_, PyAny>) -> PyResult<Usage> {
+    Ok(Usage { inner: from_json(members)? })
 }

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyType};
 
 use super::last_run::LastRun;
 use super::progress::{Bar, Delivery, ProgressMode};
@@ -22,6 +22,7 @@ use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::{SignalWatcher, block_on};
 use crate::python::base::errors;
 use crate::python::base::generic;
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::results::arrow::{self, Frame};
 use crate::python::results::estimate::Estimate;
 use crate::python::results::frames::ToFrame as _;
@@ -392,14 +393,12 @@ impl Query {
         slf
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         if let Some(start) = self.start.resumed_from() {
-            let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
-            return Ok((resume, (self.client.bind(py), start.to_whole_json()).into_pyobject(py)?));
+            return reduced(py, "_resume_query", (self.client.bind(py), start.to_whole_json()));
         }
         let given = serde_json::to_string(&(self.start.query().args(), self.start.query().options()));
         let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
-        let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
-        Ok((restore, (self.client.bind(py), self.start.query().endpoint().name, given).into_pyobject(py)?))
+        reduced(py, "_restore_query", (self.client.bind(py), self.start.query().endpoint().name, given))
     }
 }

@@ -9,13 +9,14 @@ use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyTuple};
+use pyo3::types::{PyBool, PyCapsule};
 
 use super::report::Report;
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
 use crate::python::base::arguments::{self, ColumnNames, Readable};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::query::Records;
 
 impl<'py> FromPyObject<'_, 'py> for DecimalPolicy {
@@ -270,9 +271,8 @@ impl Schema {
         format!("Schema({})", fields.collect::<Vec<_>>().join(", "))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_schema")?;
-        Ok((restore, (self.record.name, self.names()).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_schema", (self.record.name, self.names()))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -1,7 +1,7 @@
 //! `DecodedLogs`: event logs with the values of one event's parameters.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString};
 
 use super::arrow::{self, DtypeBackend, Frame, FrameOptions, Table};
 use super::event::Event;
@@ -12,6 +12,7 @@ use crate::client::Error;
 use crate::columns::DecimalPolicy;
 use crate::events::{Decoded, Type, Value, decode};
 use crate::python::base::arguments::{self, ColumnNames, DeferredArg};
+use crate::python::base::pickle::Reduced;
 use crate::python::base::{convert, errors, finalize};
 
 #[doc = doc!(DecodedLogs)]
@@ -171,7 +172,7 @@ impl DecodedLogs {
         )
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let decode = py.get_type::<Records>().getattr("decode")?;
         Ok((decode, (self.logs.clone(), self.event()).into_pyobject(py)?))
     }

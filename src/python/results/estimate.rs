@@ -1,11 +1,11 @@
 //! `Estimate`: the expected cost and size of a query.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::html;
 use crate::message::Syntax;
 use crate::python::base::hint::{from_json, sentences, to_json};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::query::{self, Bounds};
 
 #[doc = doc!(Estimate)]
@@ -100,13 +100,12 @@ impl Estimate {
         html::estimate(&self.inner)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let query::Estimate { num_slices, pages, requests, records, estimated_seconds, limitations } = &self.inner;
-        let restore = py.import("chainframe._native")?.getattr("_restore_estimate")?;
         let limitations = to_json(py, limitations)?;
         let [pages, requests, records] =
             [pages, requests, records].map(|bounds| (bounds.expected, bounds.low, bounds.high));
-        Ok((restore, (*num_slices, pages, requests, records, *estimated_seconds, limitations).into_pyobject(py)?))
+        reduced(py, "_restore_estimate", (*num_slices, pages, requests, records, *estimated_seconds, limitations))
     }
 }
 

@@ -4,12 +4,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyTuple};
+use pyo3::types::PyBool;
 
 use crate::client::Error;
 use crate::events;
 use crate::message::Message;
 use crate::python::base::arguments::{DeferredArg, Readable};
+use crate::python::base::pickle::Reduced;
 
 #[doc = doc!(Event)]
 #[pyclass(frozen, module = "chainframe")]
@@ -87,7 +88,7 @@ impl Event {
         format!("Event({:?})", self.inner.declaration())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let arguments = (slf.get().inner.declaration(),).into_pyobject(slf.py())?;
         Ok((slf.get_type().into_any(), arguments))
     }

@@ -1,11 +1,12 @@
 //! `Page`: one page of a result.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyType;
 
 use super::html;
 use super::records::Records;
 use crate::columns::DecimalPolicy;
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::query;
 
 type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>, String);
@@ -122,9 +123,8 @@ impl Page {
         Ok(html::form("Page", &about, &[records.table(py)?]))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_page")?;
-        Ok((restore, self.members(py).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_page", self.members(py))
     }
 }
 

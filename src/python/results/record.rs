@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::html;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, QUERIED, RecordType};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::base::{arguments, convert};
 
 /// Fields of a repr.
@@ -225,9 +226,8 @@ impl Record {
         Ok(html::form(self.columns.record().name, "one record", &[html::pairs(&cells)]))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_record")?;
-        Ok((restore, (self.columns.record().name, self.dict(py, false)?).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_record", (self.columns.record().name, self.dict(py, false)?))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyType};
 
 use super::arrow::{self, Schema, Table};
 use super::record::Record;
@@ -18,6 +18,7 @@ use crate::interface::{self, QUERIED};
 use crate::python::base::arguments;
 use crate::python::base::asyncio::{AsyncStep, Coroutine};
 use crate::python::base::convert;
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::query;
 
 #[doc = doc!(Records)]
@@ -320,18 +321,17 @@ impl Records {
         arrow::schema_capsule(py, &arrow::select(&schema, self.selection))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let record = self.inner.record();
         let columns = PyDict::new(py);
         for (column, field) in self.fields() {
             columns.set_item(field.name, self.values(py, column)?)?;
         }
-        let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
-        Ok((
-            restore,
-            (record.name, columns, self.report.clone(), self.cursor.clone(), self.numbers.map(DecimalPolicy::name))
-                .into_pyobject(py)?,
-        ))
+        reduced(
+            py,
+            "_restore_records",
+            (record.name, columns, self.report.clone(), self.cursor.clone(), self.numbers.map(DecimalPolicy::name)),
+        )
     }
 }
 

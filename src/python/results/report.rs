@@ -1,12 +1,13 @@
 //! `Report`: completeness and cost of a run at one moment.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use super::html;
 use crate::message::Syntax;
 use crate::python::base::convert;
 use crate::python::base::hint::{from_json, sentences, to_json};
+use crate::python::base::pickle::{Reduced, reduced};
 use crate::query;
 
 #[doc = doc!(Report)]
@@ -208,9 +209,8 @@ impl Report {
         html::report(&self.inner)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let restore = py.import("chainframe._native")?.getattr("_restore_report")?;
-        Ok((restore, (to_json(py, &self.inner)?,).into_pyobject(py)?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "_restore_report", (to_json(py, &self.inner)?,))
     }
 }
 
