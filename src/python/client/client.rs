@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,15 +14,15 @@ use super::cassette::Cassette;
 use super::deployment::{_environment_deployment, Deployment};
 use super::origin::origin;
 use super::rate_limit_state::RateLimitState;
-use super::settings::{GivenSettings, optional_setting_of, setting_of};
+use super::settings::{self, checked};
 use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
-use crate::client::{self, Concurrency, Environment, RateLimit, RequestOptions};
+use crate::client::{self, Environment, RequestOptions};
 use crate::columns::DecimalPolicy;
 use crate::interface::ENDPOINTS;
 use crate::python::base::arguments;
-use crate::python::base::arguments::DeferredArg;
 use crate::python::base::asyncio::coroutine;
+use crate::python::base::given::{GivenSettings, optional_setting_of, setting_of};
 use crate::python::base::log;
 use crate::python::base::once::MadeOnce;
 use crate::python::query::progress::ProgressMode;
@@ -48,93 +47,39 @@ fn check_progress(py: Python<'_>, progress: ProgressMode) -> PyResult<()> {
     Ok(())
 }
 
-const fn or<T>(default: T) -> DeferredArg<T> {
-    DeferredArg(Ok(default))
-}
-
 #[pymethods]
 impl Client {
     #[new]
-    #[pyo3(signature = (
-        *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
-        deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
-        max_requests=None, concurrency=or(None), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
-        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, cache=None, **unknown,
-    ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
-        zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        max_requests=None, concurrency='auto', strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
-        ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None, cache=None)")]
-    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
-    fn new(
-        py: Python<'_>,
-        positional: &Bound<'_, PyTuple>,
-        base_url: Option<DeferredArg<String>>,
-        api_key: Option<DeferredArg<String>>,
-        secret_key: Option<DeferredArg<String>>,
-        passphrase: Option<DeferredArg<String>>,
-        main_chain: Option<DeferredArg<String>>,
-        zone_chain: Option<DeferredArg<String>>,
-        deployment: Option<DeferredArg<Py<Deployment>>>,
-        timeout: DeferredArg<f64>,
-        deadline: Option<DeferredArg<f64>>,
-        max_retries: DeferredArg<i64>,
-        rate_limit: DeferredArg<Option<RateLimit>>,
-        max_requests: Option<DeferredArg<i64>>,
-        concurrency: DeferredArg<Option<Concurrency<i64>>>,
-        strict: DeferredArg<bool>,
-        numbers: Option<DeferredArg<DecimalPolicy>>,
-        max_response_bytes: DeferredArg<i64>,
-        proxy: Option<DeferredArg<String>>,
-        ca_bundle: Option<DeferredArg<PathBuf>>,
-        cassette: Option<DeferredArg<Py<Cassette>>>,
-        progress: ProgressMode,
-        on_attempt: Option<Bound<'_, PyAny>>,
-        credentials: Option<Bound<'_, PyAny>>,
-        cache: Option<GivenCache>,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        arguments::reject(&py.get_type::<Self>(), unknown)?;
+    #[pyo3(signature = (*positional, **settings), text_signature = "(*, base_url=None, api_key=None, secret_key=None, \
+        passphrase=None, main_chain=None, zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, \
+        rate_limit='auto', max_requests=None, concurrency='auto', strict=False, numbers=None, max_response_bytes=67108864, \
+        proxy=None, ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None, cache=None)")]
+    fn new(py: Python<'_>, positional: &Bound<'_, PyTuple>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = GivenSettings::new(py, settings);
+        given.check_names(&py.get_type::<Self>(), &settings::NAMES)?;
         if !positional.is_empty() {
             return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
         }
         let callables = Callables {
-            on_attempt: CallableSetting::new("on_attempt", on_attempt)?,
-            credentials: CallableSetting::new("credentials", credentials)?,
+            on_attempt: CallableSetting::new("on_attempt", given.get("on_attempt")?)?,
+            credentials: CallableSetting::new("credentials", given.get("credentials")?)?,
         };
-        let cassette = match cassette {
+        let cassette = match given.optional::<Py<Cassette>>("cassette")? {
             None => _environment_cassette(py)?,
-            Some(given) => Some(given.named("cassette")?.get().clone()),
+            Some(cassette) => Some(cassette.get().clone()),
         };
-        let deployment = match deployment {
+        let deployment = match given.optional::<Py<Deployment>>("deployment")? {
             None => _environment_deployment(py)?.inner,
-            Some(given) => given.named("deployment")?.get().inner.clone(),
+            Some(deployment) => deployment.get().inner.clone(),
         };
         let environment = callables.environment(py, deployment.signed())?;
         let environment = Environment { origin: origin(py), ..environment };
+        let progress = given.item("progress")?.map_or(Ok(ProgressMode::Auto), |mode| mode.extract())?;
         check_progress(py, progress)?;
-        let given = GivenSettings {
-            base_url,
-            api_key,
-            secret_key,
-            passphrase,
-            main_chain,
-            zone_chain,
-            timeout,
-            deadline,
-            max_retries,
-            rate_limit,
-            max_requests,
-            concurrency,
-            strict,
-            numbers,
-            max_response_bytes,
-            proxy,
-            ca_bundle,
-            cache,
-        };
-        let settings = given.check(deployment, cassette.as_ref(), callables.credentials.callable().is_some());
-        let inner = settings.and_then(|settings| client::Client::with_environment(settings, environment));
-        Self::of(py, inner?, progress, callables)
+        let is_issued = callables.credentials.callable().is_some();
+        let settings = checked(&given, deployment, cassette.as_ref(), is_issued)?;
+        let inner = client::Client::with_environment(settings, environment)?;
+        Self::of(py, inner, progress, callables)
     }
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {

@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 
 use crate::client::{Error, variables};
 use crate::interface;
-use crate::python::base::arguments::{self, DeferredArg};
+use crate::python::base::given::GivenSettings;
 use crate::python::base::pickle::{Reduced, reduced};
 
 #[doc = doc!(Deployment)]
@@ -28,46 +28,26 @@ const SETTINGS: [&str; 9] = [
     "signed",
 ];
 
-fn default(default: &str) -> DeferredArg<String> {
-    DeferredArg(Ok(default.to_owned()))
-}
-
 #[pymethods]
 impl Deployment {
     #[new]
-    #[pyo3(signature = (
-        *, header_prefix=default("SVC"), main=default("main"), zone=default("zone"),
-        prehash=default("{timestamp}{method}{target}{body}"), signature_encoding=default("base64"),
-        result_window=DeferredArg(Ok(10_000)), log_window=DeferredArg(Ok(1_000)), max_page_size=None, signed=DeferredArg(Ok(true)),
-        **unknown,
-    ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
+    #[pyo3(signature = (**settings), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
         prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000, \
         max_page_size=None, signed=True)")]
-    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
-    fn new(
-        py: Python<'_>,
-        header_prefix: DeferredArg<String>,
-        main: DeferredArg<String>,
-        zone: DeferredArg<String>,
-        prehash: DeferredArg<String>,
-        signature_encoding: DeferredArg<String>,
-        result_window: DeferredArg<u64>,
-        log_window: DeferredArg<u64>,
-        max_page_size: Option<DeferredArg<u32>>,
-        signed: DeferredArg<bool>,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        arguments::reject(&py.get_type::<Self>(), unknown)?;
+    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = GivenSettings::new(py, settings);
+        given.check_names(&py.get_type::<Self>(), &SETTINGS)?;
+        let text = |name, default: &str| Ok::<_, PyErr>(given.read(name)?.unwrap_or_else(|| default.to_owned()));
         let inner = interface::Deployment::new(
-            &header_prefix.named("header_prefix")?,
-            &main.named("main")?,
-            &zone.named("zone")?,
-            &prehash.named("prehash")?,
-            &signature_encoding.named("signature_encoding")?,
+            &text("header_prefix", "SVC")?,
+            &text("main", "main")?,
+            &text("zone", "zone")?,
+            &text("prehash", "{timestamp}{method}{target}{body}")?,
+            &text("signature_encoding", "base64")?,
         )?
-        .with_windows(result_window.named("result_window")?, log_window.named("log_window")?)?
-        .with_max_page_size(arguments::named("max_page_size", max_page_size)?)?
-        .with_signed(signed.named("signed")?);
+        .with_windows(given.read("result_window")?.unwrap_or(10_000), given.read("log_window")?.unwrap_or(1_000))?
+        .with_max_page_size(given.optional("max_page_size")?)?
+        .with_signed(given.read("signed")?.unwrap_or(true));
         Ok(Self { inner })
     }
 

@@ -16,8 +16,8 @@ use crate::client::{self, Environment, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, Endpoint};
 use crate::process::check_threads;
-use crate::python::base::arguments::{DeferredArg, named};
 use crate::python::base::convert;
+use crate::python::base::given::GivenSettings;
 use crate::service::{
     Compression, Delay, Fault, LoadError, Quirk, RequestEntry, Service, ServiceError, Settings, read_faults,
     read_quirks,
@@ -60,49 +60,30 @@ impl From<LoadError> for PyErr {
 #[pymethods]
 impl LocalService {
     #[new]
-    #[pyo3(signature = (
-        *, simulated, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, quirks_json, compression, max_result_window, db, port,
-        main_chain, zone_chain,
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
-    fn new(
-        py: Python<'_>,
-        simulated: bool,
-        transactions: DeferredArg<u64>,
-        seed: DeferredArg<u64>,
-        deployment: DeferredArg<Py<Deployment>>,
-        rate_limit: Option<DeferredArg<f64>>,
-        growth: DeferredArg<u32>,
-        growth_rate: Option<DeferredArg<f64>>,
-        reorg: Option<DeferredArg<(u64, u32)>>,
-        late: Option<DeferredArg<(f64, u32)>>,
-        pending: Option<DeferredArg<(f64, u32)>>,
-        faults_json: &str,
-        quirks_json: &str,
-        compression: Option<DeferredArg<String>>,
-        max_result_window: Option<DeferredArg<u64>>,
-        db: Option<DeferredArg<PathBuf>>,
-        port: DeferredArg<u16>,
-        main_chain: DeferredArg<String>,
-        zone_chain: DeferredArg<String>,
-    ) -> PyResult<Self> {
+    #[pyo3(signature = (**settings))]
+    fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let given = GivenSettings::new(py, settings);
+        let simulated: bool = given.required("simulated")?;
         let settings = Settings {
-            faults: faults(faults_json)?,
-            quirks: quirks(quirks_json)?,
-            transactions: transactions.named("transactions")?,
-            seed: seed.named("seed")?,
-            deployment: windowed(deployment.named("deployment")?.get(), max_result_window)?,
-            main_chain: main_chain.named("main_chain")?,
-            zone_chain: zone_chain.named("zone_chain")?,
-            rate_limit: named("rate_limit", rate_limit)?,
-            growth: growth.named("growth")?,
-            growth_rate: named("growth_rate", growth_rate)?,
-            reorg: named("reorg", reorg)?,
-            late: named("late", late)?.map(Delay::from),
-            pending: named("pending", pending)?.map(Delay::from),
-            compression: named("compression", compression)?.map(|name| read_compression(&name)).transpose()?,
-            db: named("db", db)?,
-            port: port.named("port")?,
+            faults: faults(&given.required::<String>("faults_json")?)?,
+            quirks: quirks(&given.required::<String>("quirks_json")?)?,
+            transactions: given.required("transactions")?,
+            seed: given.required("seed")?,
+            deployment: windowed(
+                given.required::<Py<Deployment>>("deployment")?.get(),
+                given.optional("max_result_window")?,
+            )?,
+            main_chain: given.required("main_chain")?,
+            zone_chain: given.required("zone_chain")?,
+            rate_limit: given.optional("rate_limit")?,
+            growth: given.required("growth")?,
+            growth_rate: given.optional("growth_rate")?,
+            reorg: given.optional("reorg")?,
+            late: given.optional::<(f64, u32)>("late")?.map(Delay::from),
+            pending: given.optional::<(f64, u32)>("pending")?.map(Delay::from),
+            compression: given.optional::<String>("compression")?.map(|name| read_compression(&name)).transpose()?,
+            db: given.optional("db")?,
+            port: given.required("port")?,
             ..Settings::default()
         };
         let started: Result<_, ServiceError> = py.detach(|| {
@@ -244,12 +225,11 @@ fn read_compression(name: &str) -> Result<Compression, Error> {
 }
 
 /// The deployment, with the result window of the service.
-fn windowed(deployment: &Deployment, result_window: Option<DeferredArg<u64>>) -> Result<interface::Deployment, Error> {
-    const SETTING: &str = "max_result_window";
+fn windowed(deployment: &Deployment, result_window: Option<u64>) -> Result<interface::Deployment, Error> {
     let deployment = &deployment.inner;
     let Some(window) = result_window else { return Ok(deployment.clone()) };
-    let set = deployment.clone().with_windows(window.named(SETTING)?, deployment.log_window());
-    set.map_err(|error| Error::config(SETTING, error.problem))
+    let set = deployment.clone().with_windows(window, deployment.log_window());
+    set.map_err(|error| Error::config("max_result_window", error.problem))
 }
 
 /// Columns of an endpoint's records from the values of each field. `sources` names where each row was found.

@@ -14,7 +14,8 @@ use crate::client::{Concurrency, Credentials, Error, RateLimit, Secret, Settings
 use crate::columns::DecimalPolicy;
 use crate::interface;
 use crate::message::{Hint, Message, variable};
-use crate::python::base::arguments::{DeferredArg, Readable, named};
+use crate::python::base::arguments::Readable;
+use crate::python::base::given::GivenSettings;
 
 /// Base URL of a client that only replays: a name that is never resolved.
 const NO_URL: &str = "https://cassette.invalid";
@@ -22,86 +23,90 @@ const NO_URL: &str = "https://cassette.invalid";
 /// Variables that are read before there is a client, where an error could not be raised.
 const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 
-/// Settings as the caller gave them.
-pub struct GivenSettings {
-    pub base_url: Option<DeferredArg<String>>,
-    pub api_key: Option<DeferredArg<String>>,
-    pub secret_key: Option<DeferredArg<String>>,
-    pub passphrase: Option<DeferredArg<String>>,
-    pub main_chain: Option<DeferredArg<String>>,
-    pub zone_chain: Option<DeferredArg<String>>,
-    pub timeout: DeferredArg<f64>,
-    pub deadline: Option<DeferredArg<f64>>,
-    pub max_retries: DeferredArg<i64>,
-    pub rate_limit: DeferredArg<Option<RateLimit>>,
-    pub max_requests: Option<DeferredArg<i64>>,
-    pub concurrency: DeferredArg<Option<Concurrency<i64>>>,
-    pub strict: DeferredArg<bool>,
-    pub numbers: Option<DeferredArg<DecimalPolicy>>,
-    pub max_response_bytes: DeferredArg<i64>,
-    pub proxy: Option<DeferredArg<String>>,
-    pub ca_bundle: Option<DeferredArg<PathBuf>>,
-    pub cache: Option<GivenCache>,
-}
+/// All settings of a client.
+pub const NAMES: [&str; 23] = [
+    "base_url",
+    "api_key",
+    "secret_key",
+    "passphrase",
+    "main_chain",
+    "zone_chain",
+    "deployment",
+    "timeout",
+    "deadline",
+    "max_retries",
+    "rate_limit",
+    "max_requests",
+    "concurrency",
+    "strict",
+    "numbers",
+    "max_response_bytes",
+    "proxy",
+    "ca_bundle",
+    "cassette",
+    "progress",
+    "on_attempt",
+    "credentials",
+    "cache",
+];
 
-impl GivenSettings {
-    /// Checks the settings. `is_issued` is true if a callable issues the credentials.
-    pub fn check(
-        self,
-        deployment: interface::Deployment,
-        cassette: Option<&Cassette>,
-        is_issued: bool,
-    ) -> Result<Settings, Error> {
-        for name in READ_EARLIER {
-            variables::read(name, name)?;
-        }
-        if is_issued && (self.api_key.is_some() || self.secret_key.is_some() || self.passphrase.is_some()) {
-            let problem = Message::new("replaces ").parameter("api_key").text(", ").parameter("secret_key");
-            let problem = problem.text(" and ").parameter("passphrase").text("; pass either");
-            return Err(Error::config("credentials", problem));
-        }
-        let mut needed = Needed { cassette, is_issued, is_signed: deployment.signed(), missing: None };
-        Settings::new(SettingsInput {
-            base_url: needed.setting("base_url", self.base_url, NO_URL)?,
-            credentials: Credentials {
-                api_key: needed.secret("api_key", self.api_key)?,
-                secret_key: needed.signing_secret("secret_key", self.secret_key)?,
-                passphrase: needed.signing_secret("passphrase", self.passphrase)?,
-            },
-            main_chain: setting("main_chain", self.main_chain)?.unwrap_or_else(|| "MAIN".into()),
-            zone_chain: setting("zone_chain", self.zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
-            deployment,
-            timeout: self.timeout.named("timeout")?,
-            deadline: named("deadline", self.deadline)?,
-            max_retries: self.max_retries.named("max_retries")?,
-            rate_limit: match self.rate_limit.named("rate_limit")? {
-                Some(given) => given,
-                None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
-            },
-            max_requests: match self.max_requests {
-                Some(given) => Some(given.named("max_requests")?),
-                None => max_requests_of_environment()?,
-            },
-            concurrency: match self.concurrency.named("concurrency")? {
-                Some(given) => given,
-                None => concurrency_of_environment()?.unwrap_or(Concurrency::Auto),
-            },
-            strict: self.strict.named("strict")?,
-            numbers: match self.numbers {
-                Some(given) => Some(given.named("numbers")?),
-                None => numbers_of_environment()?,
-            },
-            max_response_bytes: self.max_response_bytes.named("max_response_bytes")?,
-            proxy: named("proxy", self.proxy)?,
-            ca_bundle: named("ca_bundle", self.ca_bundle)?,
-            cassette: cassette.map(|cassette| cassette.inner.clone()),
-            cache: match self.cache {
-                Some(given) => Some(given.checked()?),
-                None => cache_of_environment()?,
-            },
-            missing: needed.missing,
-        })
+/// Checks the settings of a client. `is_issued` is true if a callable issues the credentials.
+pub fn checked(
+    given: &GivenSettings<'_>,
+    deployment: interface::Deployment,
+    cassette: Option<&Cassette>,
+    is_issued: bool,
+) -> PyResult<Settings> {
+    for name in READ_EARLIER {
+        variables::read(name, name)?;
     }
+    let [api_key, secret_key, passphrase] = ["api_key", "secret_key", "passphrase"].map(|name| given.get(name));
+    if is_issued && (api_key?.is_some() || secret_key?.is_some() || passphrase?.is_some()) {
+        let problem = Message::new("replaces ").parameter("api_key").text(", ").parameter("secret_key");
+        let problem = problem.text(" and ").parameter("passphrase").text("; pass either");
+        return Err(Error::config("credentials", problem).into());
+    }
+    let mut needed = Needed { cassette, is_issued, is_signed: deployment.signed(), missing: None };
+    Ok(Settings::new(SettingsInput {
+        base_url: needed.setting("base_url", given.optional("base_url")?, NO_URL)?,
+        credentials: Credentials {
+            api_key: needed.secret("api_key", given.optional("api_key")?)?,
+            secret_key: needed.signing_secret("secret_key", given.optional("secret_key")?)?,
+            passphrase: needed.signing_secret("passphrase", given.optional("passphrase")?)?,
+        },
+        main_chain: setting("main_chain", given.optional("main_chain")?)?.unwrap_or_else(|| "MAIN".into()),
+        zone_chain: setting("zone_chain", given.optional("zone_chain")?)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
+        deployment,
+        timeout: given.read("timeout")?.unwrap_or(30.0),
+        deadline: if given.item("deadline")?.is_some() { given.optional("deadline")? } else { Some(120.0) },
+        max_retries: given.read("max_retries")?.unwrap_or(5),
+        rate_limit: match given.read("rate_limit")? {
+            Some(own) => own,
+            None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
+        },
+        max_requests: match given.optional("max_requests")? {
+            Some(own) => Some(own),
+            None => max_requests_of_environment()?,
+        },
+        concurrency: match given.read("concurrency")? {
+            Some(own) => own,
+            None => concurrency_of_environment()?.unwrap_or(Concurrency::Auto),
+        },
+        strict: given.read("strict")?.unwrap_or(false),
+        numbers: match given.optional("numbers")? {
+            Some(own) => Some(own),
+            None => numbers_of_environment()?,
+        },
+        max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
+        proxy: given.optional("proxy")?,
+        ca_bundle: given.optional::<PathBuf>("ca_bundle")?,
+        cassette: cassette.map(|cassette| cassette.inner.clone()),
+        cache: match given.get("cache")? {
+            Some(own) => Some(own.extract::<GivenCache>()?.checked()?),
+            None => cache_of_environment()?,
+        },
+        missing: needed.missing,
+    })?)
 }
 
 /// Settings that requests need. A replay sends none, and has stand-ins in their place: a cassette that may also record
@@ -114,12 +119,7 @@ struct Needed<'a> {
 }
 
 impl Needed<'_> {
-    fn setting(
-        &mut self,
-        name: &'static str,
-        given: Option<DeferredArg<String>>,
-        stand_in: &str,
-    ) -> Result<String, Error> {
+    fn setting(&mut self, name: &'static str, given: Option<String>, stand_in: &str) -> Result<String, Error> {
         if let Some(found) = setting(name, given)? {
             return Ok(found);
         }
@@ -131,7 +131,7 @@ impl Needed<'_> {
         Ok(stand_in.to_owned())
     }
 
-    fn secret(&mut self, name: &'static str, given: Option<DeferredArg<String>>) -> Result<Secret, Error> {
+    fn secret(&mut self, name: &'static str, given: Option<String>) -> Result<Secret, Error> {
         if self.is_issued {
             return Ok(Secret::new(NO_CREDENTIALS.into()));
         }
@@ -139,20 +139,17 @@ impl Needed<'_> {
     }
 
     /// A secret that a deployment without signatures does not need.
-    fn signing_secret(&mut self, name: &'static str, given: Option<DeferredArg<String>>) -> Result<Secret, Error> {
+    fn signing_secret(&mut self, name: &'static str, given: Option<String>) -> Result<Secret, Error> {
         match setting(name, given)? {
             None if !self.is_signed => Ok(Secret::new(NO_CREDENTIALS.into())),
-            given => self.secret(name, given.map(|given| DeferredArg(Ok(given)))),
+            given => self.secret(name, given),
         }
     }
 }
 
 /// The argument, or the environment's variable.
-fn setting(name: &'static str, given: Option<DeferredArg<String>>) -> Result<Option<String>, Error> {
-    match given {
-        Some(given) => given.named(name).map(Some),
-        None => variables::read(name, &variable(name)),
-    }
+fn setting(name: &'static str, given: Option<String>) -> Result<Option<String>, Error> {
+    if given.is_some() { Ok(given) } else { variables::read(name, &variable(name)) }
 }
 
 /// A setting is missing that is needed to send requests, and so to record them.
@@ -189,17 +186,6 @@ fn misnamed(setting: &str) -> String {
     meant.min().map_or_else(String::new, |variable| format!(" ({variable} is set, which no setting reads)"))
 }
 
-/// The value of a setting; raises if it has another type.
-pub fn setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<T> {
-    let given = DeferredArg(T::read(value).map_err(|_| T::problem(value)));
-    Ok(given.named(name)?)
-}
-
-/// The value of a setting that may be None.
-pub fn optional_setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Option<T>> {
-    if value.is_none() { Ok(None) } else { setting_of(value, name).map(Some) }
-}
-
 /// None means no limit.
 impl Readable for RateLimit {
     const EXPECTED: &'static str = "must be \"auto\", a number (requests per second) or None";
@@ -229,24 +215,6 @@ impl Readable for Concurrency<i64> {
             Ok(text) if text == "auto" => Ok(Self::Auto),
             _ => given.extract().map(Self::Fixed),
         }
-    }
-}
-
-/// A rate limit that may be left to the environment.
-impl Readable for Option<RateLimit> {
-    const EXPECTED: &'static str = RateLimit::EXPECTED;
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        RateLimit::read(given).map(Some)
-    }
-}
-
-/// A concurrency that may be left to the environment.
-impl Readable for Option<Concurrency<i64>> {
-    const EXPECTED: &'static str = Concurrency::EXPECTED;
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Concurrency::read(given).map(Some)
     }
 }
 
