@@ -10,6 +10,13 @@ mod results;
 
 use pyo3::prelude::*;
 
+/// Adds functions of the files of one folder.
+macro_rules! add_functions {
+    ($module:ident, $folder:ident::{$($file:ident::$function:ident),* $(,)?}) => {
+        $($module.add_function(wrap_pyfunction!($folder::$file::$function, $module)?)?;)*
+    };
+}
+
 // Safe without the interpreter's lock: docs/concurrency.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -39,47 +46,28 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     results::record_classes::add_to(module)?;
     module.add_class::<client::cassette::Cassette>()?;
     module.add_class::<client::local_server::LocalService>()?;
-    module.add_function(wrap_pyfunction!(base::asyncio::_set_result, module)?)?;
-    module.add_function(wrap_pyfunction!(base::arguments::_package_attribute, module)?)?;
-    module.add_function(wrap_pyfunction!(base::telemetry::_set_telemetry, module)?)?;
-    module.add_function(wrap_pyfunction!(base::declaration::_declaration, module)?)?;
-    module.add_function(wrap_pyfunction!(results::record_classes::_restore_record, module)?)?;
-    module.add_function(wrap_pyfunction!(results::records::_restore_records, module)?)?;
-    module.add_function(wrap_pyfunction!(results::arrow::_restore_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(results::page::_restore_page, module)?)?;
-    module.add_function(wrap_pyfunction!(query::part_buffer::_release_memory, module)?)?;
-    module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
-    module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
-    module.add_function(wrap_pyfunction!(client::evidence::_evidence, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cache::_environment_cache, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cache::_restore_cache, module)?)?;
-    module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
-    module.add_function(wrap_pyfunction!(client::usage::_restore_usage, module)?)?;
-    module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
-    module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
-    module.add_function(wrap_pyfunction!(client::calls::_sent_value, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_proxy, module)?)?;
-    module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
-    module.add_function(wrap_pyfunction!(client::shared_cassette::_environment_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::deployment::_environment_deployment, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_without_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
-    module.add_function(wrap_pyfunction!(client::shared_cassette::_share_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::shared_cassette::_name_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::shared_cassette::_unname_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::shared_cassette::_forget_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
-    module.add_function(wrap_pyfunction!(client::origin::_keep_origins, module)?)?;
-    module.add_function(wrap_pyfunction!(client::origin::_sent_requests, module)?)?;
-    module.add_function(wrap_pyfunction!(client::origin::_client_count, module)?)?;
-    module.add_function(wrap_pyfunction!(client::recorded_response::_decode_response, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_merge_cassette, module)?)?;
+    add_functions!(module, base::{
+        arguments::_package_attribute, asyncio::_set_result, declaration::_declaration, hint::_restore_hint,
+        telemetry::_set_telemetry,
+    });
+    add_functions!(module, results::{
+        arrow::_restore_schema, estimate::_restore_estimate, page::_restore_page,
+        record_classes::_restore_record, records::_restore_records, report::_restore_report,
+    });
+    add_functions!(module, query::{part_buffer::_release_memory});
+    add_functions!(module, client::{
+        cache::_environment_cache, cache::_restore_cache, calls::_restore_query, calls::_resume_query,
+        calls::_sent_value, cassette::_block_network, cassette::_merge_cassette, cassette::_restore_cassette,
+        deployment::_environment_deployment, deployment::_openapi, deployment::_restore_deployment,
+        evidence::_evidence, internal::_proxy, internal::_send_recorded, internal::_signature,
+        internal::_without_cassette, origin::_client_count, origin::_keep_origins, origin::_sent_requests,
+        pickle::_restore_client, rate_limit_state::_restore_rate_limit_state,
+        recorded_response::_decode_response, shared_cassette::_environment_cassette,
+        shared_cassette::_forget_cassette, shared_cassette::_name_cassette, shared_cassette::_share_cassette,
+        shared_cassette::_unname_cassette, usage::_restore_usage,
+    });
     if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| !value.is_empty() && value != "0") {
         crate::cassette::block_network(true);
     }
-    module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::pickle::_restore_client, module)?)?;
-    module.add_function(wrap_pyfunction!(client::deployment::_openapi, module)?)?;
-    module.add_function(wrap_pyfunction!(client::deployment::_restore_deployment, module)?)
+    Ok(())
 }
