@@ -66,6 +66,11 @@ impl RecordType {
         self.position(self.roles.height?)
     }
 
+    /// Column of the time of the block of that height.
+    pub fn time(&self) -> Option<usize> {
+        self.position(self.roles.time?)
+    }
+
     /// Column of the hash of the block of that height.
     pub fn block(&self) -> Option<usize> {
         self.position(self.roles.block?)

@@ -7,7 +7,7 @@ use super::height_search::{Block, Search, SearchStep, TimePosition};
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Chain, Endpoint, Kind, endpoint};
+use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
 use crate::query::results::{KeyedRows, SharedReport};
@@ -98,7 +98,7 @@ impl<'c> Heights<'c> {
             return Ok(Some(oldest.height));
         }
         for height in LOWEST.filter(|height| *height <= newest.height) {
-            if fetch_block(self.client, self.chain, self.name, height, self.report).await?.is_some() {
+            if self.block(height).await?.is_some() {
                 return Ok(Some(height));
             }
         }
@@ -121,6 +121,42 @@ impl<'c> Heights<'c> {
         blocks(columns)
     }
 
+    /// Fetches the block of a height.
+    pub async fn block(&self, height: i64) -> Result<Option<Block>, Error> {
+        let block = self.block_rows(height).await?.and_then(|rows| blocks(&rows).into_iter().next());
+        Ok(block.map(|(height, time)| Block { height, time }))
+    }
+
+    /// Fetches the block of a height, or its first transaction on a chain whose blocks the API does not list.
+    pub async fn block_rows(&self, height: i64) -> Result<Option<Columns>, Error> {
+        let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
+        let rows = match self.first_rows(args).await {
+            Err(error) if error.is_absent_block() => return Ok(None),
+            rows => rows?,
+        };
+        match blocks(&rows).into_iter().next() {
+            Some((returned, _)) if returned == height => Ok(Some(rows)),
+            None if rows.rows() == 0 => Ok(None),
+            returned => {
+                let problem = format!("expected height {height}, by which the block is requested, and a time");
+                let excerpt = returned.map_or_else(String::new, |(returned, _)| returned.to_string());
+                Err(no_block(self.chain, problem, excerpt))
+            }
+        }
+    }
+
+    /// Fetches the first record of the list that shows the blocks of the chain.
+    async fn first_rows(&self, args: Vec<(String, Arg)>) -> Result<Columns, Error> {
+        let query = self.list(args, Some(1))?;
+        Ok(fetch(&query, 0, PageRequest::first(1), false, self.report).await?.columns)
+    }
+
+    /// The list that shows the blocks of the chain.
+    fn list(&self, args: Vec<(String, Arg)>, max_items: Option<i64>) -> Result<Query, Error> {
+        let options = Options { chain: self.name.map(str::to_owned), max_items, ..Options::default() };
+        Query::new(self.client, declared(self.chain), args, options)
+    }
+
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
         if self.head.is_none() {
             let page = self.page(1, false).await?;
@@ -138,8 +174,7 @@ impl<'c> Heights<'c> {
 
     /// Returns a page of the list.
     async fn page(&self, number: u64, must_have_rows: bool) -> Result<Page, Error> {
-        let options = Options { chain: self.name.map(str::to_owned), ..Options::default() };
-        let query = Query::new(self.client, declared(self.chain), Vec::new(), options)?;
+        let query = self.list(Vec::new(), None)?;
         let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
         fetch(&query, 0, request, must_have_rows, self.report).await
     }
@@ -179,7 +214,7 @@ impl<'c> Heights<'c> {
         for _ in 0..MAX_REQUESTS {
             match search.next_step() {
                 Some(SearchStep::Block(height)) => {
-                    let rows = fetch_block_rows(self.client, self.chain, self.name, height, self.report).await?;
+                    let rows = self.block_rows(height).await?;
                     let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
                     match blocks.first_key_value() {
                         Some((height, time)) => search.on_block(Block { height: *height, time: *time }),
@@ -214,42 +249,6 @@ fn declared(chain: Chain) -> &'static Endpoint {
     endpoint(call(chain)).expect("a declared call")
 }
 
-/// Fetches the block of a height.
-pub(super) async fn fetch_block(
-    client: &Client,
-    chain: Chain,
-    name: Option<&str>,
-    height: i64,
-    report: &SharedReport,
-) -> Result<Option<Block>, Error> {
-    let rows = fetch_block_rows(client, chain, name, height, report).await?;
-    let block = rows.and_then(|rows| blocks(&rows).into_iter().next());
-    Ok(block.map(|(height, time)| Block { height, time }))
-}
-
-/// Fetches the block of a height, or its first transaction on a chain whose blocks the API does not list.
-pub(super) async fn fetch_block_rows(
-    client: &Client,
-    chain: Chain,
-    name: Option<&str>,
-    height: i64,
-    report: &SharedReport,
-) -> Result<Option<Columns>, Error> {
-    let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
-    let rows = match fetch_first(client, chain, name, args, report).await {
-        Err(error) if error.is_absent_block() => return Ok(None),
-        rows => rows?,
-    };
-    match blocks(&rows).into_iter().next() {
-        Some((returned, _)) if returned == height => Ok(Some(rows)),
-        None if rows.rows() == 0 => Ok(None),
-        returned => {
-            let problem = format!("expected height {height}, by which the block is requested, and a time");
-            Err(no_block(chain, problem, returned.map_or_else(String::new, |(returned, _)| returned.to_string())))
-        }
-    }
-}
-
 /// Error of records that do not show the block that is looked for.
 fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
     Error::Format { endpoint: call(chain), path: "data[0]".into(), problem, excerpt, attempts: 1, retryable: false }
@@ -257,28 +256,13 @@ fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
 
 /// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.
 pub(super) async fn fetch_newest_rows(query: &Query, report: &SharedReport) -> Result<Columns, Error> {
-    let name = query.options().chain.as_deref();
-    fetch_first(query.client(), query.endpoint().chain, name, Vec::new(), report).await
-}
-
-/// Fetches the first record of the list that shows the blocks of a chain.
-async fn fetch_first(
-    client: &Client,
-    chain: Chain,
-    name: Option<&str>,
-    args: Vec<(String, Arg)>,
-    report: &SharedReport,
-) -> Result<Columns, Error> {
-    let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
-    let query = Query::new(client, declared(chain), args, options)?;
-    Ok(fetch(&query, 0, PageRequest::first(1), false, report).await?.columns)
+    Heights::of(query, report).first_rows(Vec::new()).await
 }
 
 /// Times of the blocks in a page, by height.
 fn blocks(columns: &Columns) -> BTreeMap<i64, i64> {
-    let height = columns.record().position("height").map(|index| columns.column(index));
-    let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
-    match (height, time.map(|index| columns.column(index))) {
+    let record = columns.record();
+    match (record.height().map(|index| columns.column(index)), record.time().map(|index| columns.column(index))) {
         (Some(Column::Integer(heights)), Some(Column::Time(times))) => {
             heights.iter().zip(times.iter()).filter_map(|(height, time)| Some((height?, time?))).collect()
         }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::height_search::TimePosition;
-use super::heights::{Heights, fetch_block};
+use super::heights::Heights;
 use super::recorded_range::RecordedRange;
 use crate::client::Error;
 use crate::interface::ResultLimit;
@@ -86,8 +86,7 @@ fn first_block_unknown(lowest: i64) -> String {
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
 async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error> {
     let Some(height) = query.start_height() else { return Ok(query) };
-    let name = query.options().chain.clone();
-    let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), height, report).await?;
+    let block = Heights::of(&query, report).block(height).await?;
     let is_recent = block.is_some_and(|block| is_recent(&query, block.time));
     Ok(query.with_recent(is_recent))
 }

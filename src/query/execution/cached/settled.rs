@@ -8,7 +8,7 @@ use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
-use crate::query::execution::heights::{Heights, fetch_block_rows, fetch_newest_rows};
+use crate::query::execution::heights::{Heights, fetch_newest_rows};
 use crate::query::execution::run::Run;
 use crate::query::results::Records;
 
@@ -195,9 +195,7 @@ impl CachedRead {
 
     /// Requests the block of a height.
     async fn block(&self, run: &Run, height: i64) -> Result<Option<Anchor>, Error> {
-        let role = self.query.endpoint().chain;
-        let name = self.query.options().chain.as_deref();
-        let rows = fetch_block_rows(self.query.client(), role, name, height, run.report()).await?;
+        let rows = Heights::of(&self.query, run.report()).block_rows(height).await?;
         Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
     }
 }
