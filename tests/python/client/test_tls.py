@@ -16,19 +16,13 @@ import pytest
 import trustme
 
 import chainframe as cf
+from client.test_network import transport_error
 from strict_server import StrictServer, page_of
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 
 
 pytestmark = pytest.mark.usefixtures("no_network_settings")
-
-
-def transport_error(client: cf.Client) -> cf.TransportError:
-    with client, pytest.raises(cf.TransportError) as caught:
-        client.blocks().collect()
-    assert "\n" not in str(caught.value)
-    return caught.value
 
 
 @pytest.fixture(scope="module")

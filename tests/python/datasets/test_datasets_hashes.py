@@ -11,6 +11,7 @@ import pytest
 import chainframe as cf
 from chainframe.datasets.hashes import DIRECTIONS
 from chainframe.testing import LocalService
+from datasets.test_datasets import rows
 from strict_server import Request, Response, StrictServer, page_of
 
 HASHES = {"id": "id", "main_tx_hash": "mainTxHash", "zone_tx_hash": "zoneTxHash"}
@@ -26,10 +27,6 @@ def service() -> Iterator[LocalService]:
 def table(service: LocalService) -> pa.Table:
     with service.client(rate_limit=None) as client:
         return client.cross_chain_transactions().to_arrow()
-
-
-def rows(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
 
 
 @pytest.mark.parametrize("column", HASHES)

@@ -14,6 +14,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
+from datasets.test_datasets import rows
 from sets.test_sets import PAGE, Wallets, of_single_lists, queried_and_record, senders, values_of
 from strict_server import StrictServer
 
@@ -26,10 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarn
 def service() -> Iterator[LocalService]:
     with LocalService(transactions=1_500, seed=44) as running:
         yield running
-
-
-def rows(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
 
 
 def requests_of(service: LocalService, query: cf.Query[Any]) -> int:

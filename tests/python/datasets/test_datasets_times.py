@@ -13,6 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe.datasets.narrowing import Narrowing
 from chainframe.testing import LocalService
+from datasets.test_datasets import rows
 
 POLARS = int(pl.__version__.partition(".")[0])
 
@@ -27,10 +28,6 @@ def service() -> Iterator[LocalService]:
 def client(service: LocalService) -> Iterator[cf.Client]:
     with service.client(rate_limit=None) as client:
         yield client
-
-
-def rows(table: pa.Table) -> list[str]:
-    return sorted(map(repr, table.to_pylist()))
 
 
 def around(time: dt.datetime, minutes: int = 2) -> tuple[dt.datetime, dt.datetime]:

@@ -14,6 +14,7 @@ import chainframe as cf
 from chainframe.cli import main
 from chainframe.testing import LocalService
 from conftest import needs_extra
+from interrupted_writes import written_in_spite_of_interrupts
 from sets.test_sets import PAGE, Wallets, senders
 from strict_server import Request, Response, StrictServer, error, page_of
 
@@ -129,29 +130,15 @@ def test_unique_and_all_records_of_every_kind_of_value_agree(busy: LocalService)
 def test_interrupted_export_has_each_record_once(
     server: StrictServer, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chainframe.exports.writer import ParquetWriter  # noqa: PLC0415 - an extra
-
     chance = random.Random(seed)
     transfers = Transfers(chance, addresses=20, transactions=150)
     server.on("address_transactions", transfers)
-    fetch = ParquetWriter.fetch
-    interrupts = 0
 
-    def interrupted(writer: ParquetWriter) -> None:
-        if interrupts < 12 and chance.random() < 0.4:
-            raise InterruptedError
-        fetch(writer)
-
-    monkeypatch.setattr(ParquetWriter, "fetch", interrupted)
-    export: Any = None
-    while export is None:
+    def query() -> cf.Query[Any]:
         names = chance.sample(transfers.names, len(transfers.names))
-        query: cf.Query[Any] = server.client().address_transactions(names, page_size=PAGE, unique=True)
-        try:
-            export = query.to_parquet(tmp_path / "export", max_rows_per_file=20)
-        except InterruptedError:
-            interrupts += 1
-    assert interrupts
+        return server.client().address_transactions(names, page_size=PAGE, unique=True)
+
+    export = written_in_spite_of_interrupts(query, tmp_path / "export", chance, 0.4, monkeypatch)
     rows = Counter((row["tx_id"], row["height"]) for row in export.to_arrow().to_pylist())
     assert rows == transfers.wanted(transfers.names)
     with pytest.raises(cf.ExportError, match="an export of another query: unique is"):

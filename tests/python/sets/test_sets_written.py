@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import chainframe as cf
 from chainframe.cli import main
 from chainframe.testing import LocalService
 from conftest import needs_extra
+from interrupted_writes import written_in_spite_of_interrupts
 from sets.test_sets import PAGE, Wallets
 
 if TYPE_CHECKING:
@@ -39,39 +39,19 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-class _InterruptedError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_export_interrupted_at_any_time_has_each_record_once_and_a_verdict_on_each_value(
     server: StrictServer, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chainframe.exports.writer import ParquetWriter  # noqa: PLC0415 - an extra
-
     chance = random.Random(seed)
     lengths = [chance.choice([0, 1, 2, 3, 4, 7, 25]) for _ in range(40)]
     wallets = Wallets(lengths, frozenset(chance.sample(range(40), 3)))
     server.on("address_transactions", wallets)
-    fetch = ParquetWriter.fetch
-    interrupts = 0
 
-    def interrupted(writer: ParquetWriter) -> None:
-        if interrupts < 12 and chance.random() < 0.3:
-            raise _InterruptedError
-        fetch(writer)
+    def query() -> cf.Query[Any]:
+        return server.client().address_transactions(wallets.names, page_size=PAGE)
 
-    monkeypatch.setattr(ParquetWriter, "fetch", interrupted)
-    export: Any = None
-    while export is None:
-        query: cf.Query[Any] = server.client().address_transactions(wallets.names, page_size=PAGE)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cf.IncompleteResultWarning)
-                export = query.to_parquet(tmp_path / "export", max_rows_per_file=20)
-        except _InterruptedError:
-            interrupts += 1
-    assert interrupts
+    export = written_in_spite_of_interrupts(query, tmp_path / "export", chance, 0.3, monkeypatch)
     rows = [(row["queried"][0], row["height"]) for row in export.to_arrow().to_pylist()]
     assert len(rows) == len(set(rows))
     assert set(rows) == wallets.keys(lengths)
