@@ -100,6 +100,7 @@ impl Client {
         let code = match &classified {
             Err(Error::Service(error)) => error.code.as_deref(),
             Err(Error::Format { .. }) => None,
+            // A page, or an empty one that should have records: the service reported success.
             _ => Some("0"),
         };
         if let Some(Observation { report, .. }) = observation {

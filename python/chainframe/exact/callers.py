@@ -1,6 +1,6 @@
 """Functions of other libraries that get amounts in another form than the one they ask for.
 
-Each has no other seam, and asks for what suits pandas' own columns of decimals or of doubles.
+None of them can be told otherwise, and each asks for what suits pandas' own columns of decimals or of doubles.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ const SAMPLES: u64 = 3;
 const SET_SAMPLES: u64 = 16;
 /// Records that a few blocks of a range may have beyond those that are expected of it.
 const SLACK: u64 = 500;
+
 /// Expected size of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {

@@ -173,6 +173,7 @@ impl FollowSet {
                     None => break,
                 },
             };
+            // The requests in flight are shared, so that a list with many pages does not hold up the others.
             let at_work = self.asked.len() + 1 + self.due.len() + self.unopened.len();
             follow.set_max_in_flight(concurrency.div_ceil(at_work.min(concurrency)));
             self.asked.spawn(log::inherit(async move {

@@ -43,12 +43,14 @@ impl Follower {
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
         let is_held = self.state.as_ref().is_none_or(|state| state.position() < top);
         let last = self.state.as_ref().and_then(FollowState::last_round);
+        // The page is that of the last round: nothing was listed since, and only what was held back then can be due.
         if let Some(last) = last.filter(|last| (last.first_page, last.top) == (self.round.first_page, top))
             && !self.is_due(&last, self.round.target)
         {
             self.rest_after(LastRound { head: self.head, ..last });
             return Ok(Vec::new());
         }
+        // What is above the position is due by the head of the chain, which may be above the newest record.
         if may_probe && is_held {
             self.phase = Phase::Head;
             return Ok(Vec::new());
@@ -154,6 +156,7 @@ impl Follower {
             return self.verify(Conclusion::Deliver);
         };
         if self.spec.changes == Changes::Held {
+            // What was delivered is not taken back. The change is an error, if the pages are of one instant.
             return self.verify(Conclusion::Changed(changed));
         }
         if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
@@ -265,6 +268,7 @@ impl Follower {
         let top = self.round.reading.top().unwrap_or(i64::MIN);
         events.extend(Self::deliver(&mut state, &self.round.reading, self.round.target, self.spec.remembered));
         state.set_last_round(self.last_round(top, state.position()));
+        // A follower that continues after the last event knows the first page that led to it.
         if let Some(last) = events.last_mut() {
             last.state = state.clone();
         }
