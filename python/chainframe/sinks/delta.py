@@ -13,6 +13,7 @@ from chainframe._declared import QUERIED, height_column
 from chainframe._paths import URL, refuse_link
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
+from chainframe.sinks.columns import changed_column, fitting
 from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, text_literal
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class DeltaSink(Sink):
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
         stored, _ = self.look()
         change.check_unchanged(stored, self.name)
+        change = fitting(change, self._problem(change), self.name)
         # Without a table there are rows.
         rows: Any = change.rows
         table, removed, above = self._table, 0, None
@@ -108,6 +110,11 @@ class DeltaSink(Sink):
                 metadata = _metadata(position, self._version)
                 self._table.alter.set_table_properties(metadata, raise_if_not_exists=False)
 
+    def _problem(self, change: Change) -> str | None:
+        if change.rows is None or self._table is None:
+            return None
+        return changed_column(change.rows, self._table.to_pyarrow_dataset().schema)
+
     def _stored(self, table: deltalake.DeltaTable) -> Position | None:
         version = table.transaction_version(APP)
         if version is None:
@@ -147,12 +154,17 @@ def _extent(table: deltalake.DeltaTable) -> Extent:
     names = ["num_records", f"max.{column}"]
     if all(name in files.column_names and files[name].null_count == 0 for name in names):
         rows, highest = (pyarrow.compute.sum(files[names[0]]), pyarrow.compute.max(files[names[1]]))
-        return Extent(rows.as_py() or 0, highest.as_py())
+        return Extent(rows.as_py() or 0, _height(highest))
     data: Any = table.to_pyarrow_dataset()
     if column is None:
         return Extent(data.count_rows(), None)
     heights = data.to_table(columns=[column])[column]
-    return Extent(len(heights), pyarrow.compute.max(heights).as_py())
+    return Extent(len(heights), _height(pyarrow.compute.max(heights)))
+
+
+def _height(highest: Any) -> int | None:  # noqa: ANN401 - a scalar of pyarrow
+    # Others may have changed its type.
+    return None if highest.as_py() is None else int(highest.as_py())
 
 
 def _count(files: Any, column: str, change: Change) -> int:  # noqa: ANN401

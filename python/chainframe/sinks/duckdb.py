@@ -9,6 +9,8 @@ import duckdb
 
 from chainframe._declared import QUERIED, height_column
 from chainframe._paths import refuse_link
+from chainframe.frames import load
+from chainframe.sinks.columns import changed_column, fitting
 from chainframe.sinks.contract import (
     STATE,
     Change,
@@ -57,6 +59,7 @@ class DuckDbSink(Sink):
         removed = 0
         with self._transaction():
             change.check_unchanged(self._stored(), self.name)
+            change = fitting(change, self._problem(change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
@@ -158,6 +161,16 @@ class DuckDbSink(Sink):
         # Others may have changed its type.
         highest = f"max({column})::BIGINT" if column else "NULL"
         return Extent(*self._execute(f"SELECT count(*), {highest} FROM {quoted(*self._place)}")[0])  # noqa: S608
+
+    def _problem(self, change: Change) -> str | None:
+        if change.rows is None or self._table_in(*self._place) is None:
+            return None
+        found: Any = self._connection.sql(f"FROM {quoted(*self._place)} LIMIT 0").to_arrow_table().schema
+        # DuckDB compares names of columns without case.
+        names = {name.lower(): name for name in change.rows.schema.names}
+        arrow: Any = load("pyarrow", extra="arrow")
+        fields = [field.with_name(names.get(field.name.lower(), field.name)) for field in found]
+        return changed_column(change.rows, arrow.schema(fields))
 
     def _columns(self) -> list[str]:
         return [row[0] for row in self._execute(f"DESCRIBE {quoted(*self._place)}")]

@@ -15,10 +15,12 @@ from pyiceberg.types import LongType
 from chainframe._declared import QUERIED, height_column
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
+from chainframe.sinks.columns import changed_column, fitting
 from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table, Transaction
 
 POSITION = "chainframe.position"
@@ -67,6 +69,7 @@ class IcebergSink(Sink):
     def commit(self, change: Change) -> int:
         stored, extent = self.look()
         change.check_unchanged(stored, self.name)
+        change = fitting(change, self._problem(change), self.name)
         removed = 0
         with self._errors():
             transaction = self._transaction(change)
@@ -88,6 +91,11 @@ class IcebergSink(Sink):
             transaction.set_properties({POSITION: position if len(position) <= MAX_PROPERTY else ""})
             transaction.commit_transaction()
         return removed
+
+    def _problem(self, change: Change) -> str | None:
+        if change.rows is None or self._table is None:
+            return None
+        return changed_column(change.rows, _columns(self._table.schema()))
 
     def _transaction(self, change: Change) -> Transaction:
         if self._table is not None:
@@ -149,9 +157,7 @@ def _extent(table: Table) -> Extent:
 
 def _replace_columns(transaction: Transaction, schema: pa.Schema) -> None:
     """Drop the columns that differ from a schema, and add those that are missing."""
-    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 - needs pyarrow
-
-    found = schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False)
+    found = _columns(transaction.table_metadata.schema())
     common = [field for field in schema if field.name in found.names]
     kept = [field.name for field in common if _is_same(found.field(field.name).type, field.type)]
     with transaction.update_schema(allow_incompatible_changes=True) as update:
@@ -168,9 +174,13 @@ def _is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _no_rows(transaction: Transaction) -> pa.Table:
+    return _columns(transaction.table_metadata.schema()).empty_table()
+
+
+def _columns(schema: Schema) -> pa.Schema:
     from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 - needs pyarrow
 
-    return schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False).empty_table()
+    return schema_to_pyarrow(schema, include_field_ids=False)
 
 
 def _kind(error: Exception) -> Failure:

@@ -12,6 +12,7 @@ import adbc_driver_manager
 
 from chainframe._declared import QUERIED, height_column
 from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.sinks.columns import fitting
 from chainframe.sinks.contract import (
     STATE,
     Change,
@@ -50,6 +51,8 @@ STORED_AS: dict[str, tuple[str, ...]] = {
     "string": ("text", "character varying"),
     "list": ("ARRAY",),
 }
+SCALE, MILLISECONDS = 18, 3
+"""Decimal places of amounts, and of seconds. To columns with fewer the database rounds."""
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
@@ -63,12 +66,12 @@ class PostgresqlSink(Sink):
         self._connection: Any = connection
         self.name = table
         self._is_own = is_own
+        # Before the driver asks anything, which begins a transaction.
+        self._status = self._transaction_status()
+        if self._status == "inerror":
+            raise open_transaction(table)
         with self._errors():
-            try:
-                vendor = self._connection.adbc_get_info().get("vendor_name")
-            except adbc_driver_manager.ProgrammingError as error:
-                # Only a transaction that has failed keeps the driver from asking.
-                raise open_transaction(table) from error
+            vendor = self._connection.adbc_get_info().get("vendor_name")
         if vendor != "PostgreSQL":
             raise InvalidParameterError(f"must be a connection to PostgreSQL; got {vendor}", parameter="target")
         version = getattr(sys.modules.get("adbc_driver_postgresql"), "__version__", None)
@@ -101,6 +104,7 @@ class PostgresqlSink(Sink):
             # One run at a time: the others wait here, then find another position.
             execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
             change.check_unchanged(self._stored(cursor), self.name)
+            change = fitting(change, self._problem(cursor, change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
@@ -113,7 +117,6 @@ class PostgresqlSink(Sink):
                 removed = _one(cursor, f"SELECT count(*) {above}")[0]
                 execute(f"DELETE {above}")
             if change.rows is not None:
-                self._check_types(cursor, change.rows.schema)
                 cursor.adbc_ingest(name, change.rows, mode="create_append", db_schema_name=schema)
             execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
             position = change.position(removed)
@@ -133,14 +136,21 @@ class PostgresqlSink(Sink):
     def _errors(self) -> Any:  # noqa: ANN401 - a context manager
         return database_errors(self.name, adbc_driver_manager.Error, _kind)
 
+    def _transaction_status(self) -> str | None:
+        try:
+            status: str = self._connection.adbc_connection.get_option("adbc.postgresql.transaction_status")
+        except adbc_driver_manager.Error:
+            # Of another database, or closed.
+            return None
+        return status
+
     def _take_over(self) -> None:
         """Check that no work of the caller is open. Between its transactions `sync` holds none."""
         connection = self._connection.adbc_connection
         with self._errors():
             self._was_autocommit = connection.get_option("adbc.connection.autocommit") == "true"
             try:
-                status = connection.get_option("adbc.postgresql.transaction_status")
-                if status == "inerror" or (status != "idle" and self._has_work()):
+                if self._status != "idle" and self._has_work():
                     raise open_transaction(self.name)
                 connection.set_autocommit(True)
             except ExportError:
@@ -152,12 +162,15 @@ class PostgresqlSink(Sink):
             # Of a BEGIN of the caller's.
             return True
         with self._connection.cursor() as cursor:
-            found = _one(cursor, HAS_WORK)[0]
-        if not isinstance(found, bool):
+            found: bool = _one(cursor, HAS_WORK)[0]
+        self._check_read(found, bool)
+        return found
+
+    def _check_read(self, value: object, kind: type) -> None:
+        if not isinstance(value, kind):
             # The driver asks the server for the names of types, and knows them without quotes only.
             message = f"{self.name}: the driver cannot read the types of the database; set quote_all_identifiers = off"
             raise ExportError(message, path=self.name)
-        return found
 
     @contextmanager
     def _transaction(self) -> Generator[Any]:
@@ -182,7 +195,15 @@ class PostgresqlSink(Sink):
     def _resolve(self, cursor: Any) -> tuple[str, str]:  # noqa: ANN401
         """Find the table as the database itself does, or the place of a new one."""
         name, *above = reversed(self._parts)
-        database, schema = _one(cursor, "SELECT current_database()::text, current_schema()::text")
+        select = (
+            "SELECT current_database()::text, current_schema()::text, current_setting('max_identifier_length')::int"
+        )
+        database, schema, longest = _one(cursor, select)
+        self._check_read(longest, int)
+        if any(len(part.encode()) > longest for part in self._parts):
+            # The database would cut it, and the table is not found under the name that was given.
+            message = f"({self.name!r}) must have names of at most {longest} bytes, as the database has"
+            raise InvalidParameterError(message, parameter="table")
         if above[1:] not in ([], [database]):
             message = f"({self.name!r}) must be a table of the connection's database, which is {database}"
             raise InvalidParameterError(message, parameter="table")
@@ -220,23 +241,30 @@ class PostgresqlSink(Sink):
         highest = f"max({column})::bigint" if column else "NULL::bigint"
         return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted
 
-    def _check_types(self, cursor: Any, schema: Any) -> None:  # noqa: ANN401
+    def _problem(self, cursor: Any, change: Change) -> str | None:  # noqa: ANN401
         """Compare the columns of the table, if it exists, with the rows: the driver sends their bytes as they are."""
         cursor.execute(
-            "SELECT column_name::text, data_type::text FROM information_schema.columns "
-            "WHERE table_schema = $1 AND table_name = $2",
+            "SELECT column_name::text, data_type::text, numeric_scale::integer, datetime_precision::integer "
+            "FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2",
             self._place,
         )
-        kinds = dict(cursor.fetchall())
-        for field in schema:
-            found = kinds.get(field.name)
-            stored = next((names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), None)
-            if found is not None and stored is not None and found not in stored:
-                message = (
-                    f"{self.name}: column {field.name} has type {found}, and sync stores {stored[0]}: others have "
-                    "changed it; change it back, or drop the table"
-                )
-                raise ExportError(message, path=self.name)
+        kinds = {name: kind for name, *kind in cursor.fetchall()}
+        if change.rows is None or not kinds:
+            return None
+        for field in change.rows.schema:
+            if field.name not in kinds:
+                return f"it has no column {field.name}"
+            found, scale, precision = kinds[field.name]
+            stored = next(
+                (names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), (found,)
+            )
+            if found not in stored:
+                return f"column {field.name} has type {found}, and sync stores {stored[0]}"
+            if found == "numeric" and scale is not None and scale < SCALE:
+                return f"column {field.name} has {scale} decimal places, and sync stores {SCALE}"
+            if found.startswith("timestamp") and precision < MILLISECONDS:
+                return f"column {field.name} has {precision} digits of a second, and sync stores {MILLISECONDS}"
+        return None
 
     def _columns(self, cursor: Any, table: str | None = None) -> list[str]:  # noqa: ANN401
         cursor.execute(

@@ -137,7 +137,7 @@ def run(
     """Commit all that a follower delivers, until it has caught up."""
     try:
         target = _target(query, sink, form, commit_rows, reset=reset)
-        follow = query.follow(start=target.start, settle=settle, poll=None, undo=True)
+        follow = target.follow(query, settle)
         try:
             for event in follow:
                 target.take(event)
@@ -164,7 +164,7 @@ async def run_async(
     """Commit as `run` does. Calls of the database run in a thread, one at a time."""
     try:
         target = await in_thread(lambda: _target(query, sink, form, COMMIT_ROWS, reset=reset))
-        follow = query.follow(start=target.start, settle=settle, poll=None, undo=True)
+        follow = target.follow(query, settle)
         try:
             async for event in follow:
                 await in_thread(lambda event=event: target.take(event))  # type: ignore[misc]
@@ -247,6 +247,16 @@ class _SyncedList:
     @property
     def has_rows(self) -> bool:
         return self._rows > 0
+
+    def follow(self, query: Any, settle: int) -> Any:  # noqa: ANN401
+        """Begin the follower at the position that is stored."""
+        try:
+            return query.follow(start=self.start, settle=settle, poll=None, undo=True)
+        except InvalidParameterError as error:
+            if self.start == "beginning" or not str(error).startswith("start "):
+                raise
+            problem = f"{self._sink.name}: the stored position is not one that sync wrote"
+            raise ExportError(f"{problem}; pass reset=True to fetch the table again", path=self._sink.name) from error
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         # The last change stays for the end, whose position shows the next run what is not new.
@@ -369,7 +379,7 @@ def _begin(
         return None, Clear.NOTHING
     is_other = stored.form != form.stored()
     if reset or extent.rows == 0:
-        is_emptied = stored.rows > 0 or is_other or reset
+        is_emptied = stored.rows != 0 or is_other or reset
         return None if is_emptied else stored, Clear.TABLE if is_other else Clear.ROWS if reset else Clear.NOTHING
     if not stored.cursor:
         message = f"{name}: the log no longer holds the last commit of sync; pass reset=True to fetch the table again"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from chainframe._paths import URL, form_of, local_path, suffix_of
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
@@ -15,8 +16,11 @@ DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
 POSTGRESQL = ("postgresql", "postgres")
 ICEBERG = "iceberg"
 CATALOG_NAME = re.compile(r"[\w.-]+")
-# Schemes of databases, which are not locations of a Delta table.
-DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
+# Names of files of other programs, which no directory of a Delta table has.
+FILE_SUFFIXES = (".sqlite", ".sqlite3")
+# Schemes of databases and of servers, which are not locations of a Delta table.
+DATABASES = {"duckdb", "jdbc", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
+SERVERS = {"ftp", "http", "https", "sftp"}
 CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
 """Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
 KINDS = (
@@ -57,13 +61,22 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         return _postgresql_of(str(target), _named(table))
     if scheme == ICEBERG:
         return _iceberg_of(_configured_catalog(str(target)), _named(table))
-    if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
+    if scheme is not None and re.split("[+:]", scheme)[0] in {*DATABASES, *SERVERS, *POSTGRESQL}:
         raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
     if isinstance(target, str) and scheme is None and CONNECTION.search(target):
         raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
-    if scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
-        return _duckdb_of(Path(target), table)
-    return _delta_of(target, table)
+    if scheme is not None:
+        return _delta_of(target, table)
+    if isinstance(target, Path) and URL.match(str(target)):
+        raise InvalidParameterError("must be a str: a Path joins the slashes of a URL", parameter="target")
+    path = local_path(target, "target")
+    if path.suffix.lower() in DATABASE_SUFFIXES:
+        return _duckdb_of(path, table)
+    is_file = form_of(suffix_of(path)) is not None or path.suffix.lower() in FILE_SUFFIXES
+    if path.is_file() or (is_file and not path.is_dir()):
+        message = f"({path}) must not be a file: a Delta Lake table is a directory"
+        raise InvalidParameterError(message, parameter="target")
+    return _delta_of(path, table)
 
 
 def _check_unnamed(table: str | None, target: str) -> None:

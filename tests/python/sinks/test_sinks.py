@@ -300,7 +300,10 @@ def test_list_whose_newest_records_wait_is_one_request_without_news(place: tuple
 
 def test_driver_that_stores_other_amounts_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adbc_driver_postgresql.__version__", "1.10.0")
-    connection: Any = SimpleNamespace(adbc_get_info=lambda: {"vendor_name": "PostgreSQL"})
+    connection: Any = SimpleNamespace(
+        adbc_get_info=lambda: {"vendor_name": "PostgreSQL"},
+        adbc_connection=SimpleNamespace(get_option=lambda _name: "idle"),
+    )
     with pytest.raises(
         cf.InvalidParameterError, match=r"^target must be a .*adbc-driver-postgresql >= 1\.11, .*; got 1\.10\.0"
     ):

@@ -68,6 +68,15 @@ def test_names_of_postgresql_are_those_of_the_database(url: str) -> None:
             run(Query(EVENTS), sink_of(connection, "other.app.blocks"), 12)
 
 
+def test_name_that_postgresql_would_cut_is_rejected(url: str) -> None:
+    with postgresql.connect(url) as connection:
+        for name in ("x" * 64, "ü" * 32, "s" * 64 + ".t"):
+            with pytest.raises(cf.InvalidParameterError, match="must have names of at most 63 bytes"):
+                run(Query(EVENTS), sink_of(connection, name), 12)
+        assert run(Query(EVENTS[:3]), sink_of(connection, "x" * 63), 12).rows_added == 6
+        assert run(Query(EVENTS), sink_of(connection, "x" * 63), 12).rows_added == 6
+
+
 def test_table_behind_another_schema_of_the_search_path_is_continued(url: str) -> None:
     execute(url, "create schema app")
     synced(("postgresql", url), EVENTS[:3])
@@ -88,6 +97,31 @@ def test_url_and_database_file_are_targets(url: str, tmp_path: Path) -> None:
         count = execute(url, "select count(*) from t")
         with duckdb.connect(tmp_path / "x.duckdb") as connection:
             assert connection.sql("select count(*) from t").fetchall() == count
+
+
+def test_local_targets_are_paths_like_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    with LocalService(transactions=50) as service, service.client() as client:
+        client.blocks().sync("~/lake")
+        client.blocks().sync("~/X.DuckDB", table="t")
+        sent = service.request_count
+        for target in ("x.sqlite", "x.csv", "x.parquet", "x.jsonl.gz", "", "~unknown-user/x", "https://host/x"):
+            with pytest.raises(cf.InvalidParameterError, match=r"^target "):
+                client.blocks().sync(target)
+        with pytest.raises(cf.InvalidParameterError, match=r"^target must be a str: a Path joins"):
+            client.blocks().sync(Path("s3://bucket/x"))
+        with pytest.raises(cf.ExportError, match="File name too long"):
+            client.blocks().sync("x" * 300)
+        assert service.request_count == sent
+        # A Delta table may have such a name, if its directory is there.
+        (here / "x.parquet").mkdir()
+        client.blocks().sync("x.parquet")
+    assert {path.name for path in home.iterdir()} == {"lake", "X.DuckDB"}
+    assert [path.name for path in here.iterdir()] == ["x.parquet"]
 
 
 URLS = [

@@ -83,6 +83,23 @@ def test_failed_transaction_on_postgresql_is_left_to_its_owner(url: str) -> None
         assert cursor.fetchall() == [(None,)]
 
 
+def test_lock_of_a_session_is_no_open_transaction(url: str) -> None:
+    with postgresql.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(1)")
+        connection.commit()
+        assert run(Query(EVENTS), sink_of(connection, TABLE), 12).rows_added == 12
+        cursor.execute("select pg_advisory_unlock(1)")
+        assert cursor.fetchall() == [(True,)]
+
+
+def test_closed_connection_has_no_open_transaction(url: str) -> None:
+    connection = postgresql.connect(url)
+    connection.close()
+    with pytest.raises(cf.ExportError) as caught:
+        run(Query(EVENTS), sink_of(connection, TABLE), 12)
+    assert "open transaction" not in str(caught.value)
+
+
 def test_connection_with_autocommit_stays_one(url: str) -> None:
     with postgresql.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         run(Query(EVENTS), sink_of(connection, TABLE), 12)
