@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
-from chainframe.exports import series
+from chainframe.exports import places
 from chainframe.exports.frames import Frames
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.store import read_manifest
@@ -69,7 +69,7 @@ class Export(Frames):
         Parameters
         ----------
         directory : str or path
-            The directory; of a series, for its newest export. Or the URL of one in an object store.
+            The directory; of a series, for its newest finished export. Or the URL of one in an object store.
         storage_options : dict, optional
             Options of the object store, as for `Query.to_parquet`.
 
@@ -86,7 +86,7 @@ class Export(Frames):
         --------
         >>> chainframe.exports.Export.open("blocks").verify()
         """
-        path = series.directory_of(directory, "directory", storage_options)
+        path = places.finished_in(directory, "directory", storage_options)
         if isinstance(path, Path) and path.is_file():
             raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
         manifest = read_manifest(path)

@@ -13,7 +13,8 @@ from chainframe._declared import height_column
 from chainframe._objects import is_url, location
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
-from chainframe.exports.series import exports_in, read
+from chainframe.exports.places import exports_in
+from chainframe.exports.series import read
 from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, write_table
 from chainframe.frames import load
 

@@ -27,7 +27,7 @@ from chainframe.errors import (
     InvalidParameterError,
     PaginationDriftError,
 )
-from chainframe.exports import series
+from chainframe.exports import places, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
@@ -90,7 +90,7 @@ class ExportRequest:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
         if self.since is not None:
-            since = series.directory_of(self.since, "since", self.storage_options)
+            since = places.directory_of(self.since, "since", self.storage_options)
             earlier = self._load_earlier(manifest, since)
             manifest.since = series.link(since, self.directory)
             if self.settle is None:
@@ -148,11 +148,13 @@ class ExportRequest:
             if main.has_manifest:
                 self._check_replaced(main)
                 return self._writer(staging, new)
+            self._check_no_series()
             main.check_no_foreign_files(but_parts=True)
             return self._writer(main, new)
         found, store = main.read(), main
         found, staged = (None if each is None else grown(each, new) for each in (found, staged))
         if found is None:
+            self._check_no_series()
             main.check_no_foreign_files()
         elif self.mode == "error":
             message = f"{self.directory} holds an export"
@@ -163,6 +165,12 @@ class ExportRequest:
         else:
             self._in_order_of(found, new).check_same_query(found, self.directory)
         return self._writer(store, found or new)
+
+    def _check_no_series(self) -> None:
+        """Raises `ExportError` if exports of a series are there, which could not be continued beside one."""
+        if places.newest_of(self.directory) is not None:
+            message = f"{self.directory} holds a series of exports; call to_parquet_series, or use another directory"
+            raise ExportError(message, path=str(self.directory))
 
     def _in_order_of(self, found: Manifest, new: Manifest) -> Manifest:
         """The manifest with the columns in the order of another export, unless the caller has chosen one."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, attempt, exists, location
+from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, exists
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.manifest import Manifest
+from chainframe.exports.places import entries, exports_in, finished_in, newest_of
 from chainframe.exports.rows import amounts, height_of, row_keys
 from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load
@@ -30,8 +30,6 @@ CHANGE = "_change"
 """Column of corrections: "removed" or "replaced"."""
 FIRST_SPAN = 256
 """Heights below those that are compared, in which the next lower record is looked for first."""
-NUMBERED = re.compile("export-([0-9]{6,})")
-"""Name of an export that `Query.to_parquet_series` made."""
 
 
 def read(
@@ -46,8 +44,8 @@ def read(
     Parameters
     ----------
     series : Export, str or path, or a sequence of them
-        The directory of a series that `Query.to_parquet_series` wrote; the newest export, which names those that it
-        continues; or all exports of the series, in any order.
+        The directory of a series that `Query.to_parquet_series` wrote, as its newest finished export left it; the
+        newest export, which names those that it continues; or all exports of the series, in any order.
     storage_options : dict, optional
         Options of the object store, as for `Query.to_parquet`.
 
@@ -68,21 +66,11 @@ def read(
     >>> duckdb.from_arrow(chainframe.exports.read(["transfers/monday", "transfers/tuesday"]))
     """
     load("pyarrow", extra="arrow")
-    directories = [directory_of(each, "series", storage_options) for each in exports_in(series)]
+    directories = [finished_in(each, "series", storage_options) for each in exports_in(series)]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
     members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
-    for member in members:
-        member.verify()
-    return _fold(members)
-
-
-def exports_in(
-    series: Export | ObjectPath | str | PathLike[str] | Sequence[Export | ObjectPath | str | PathLike[str]],
-) -> Sequence[Export | ObjectPath | str | PathLike[str]]:
-    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
-
-    return [series] if isinstance(series, str | os.PathLike | Export | ObjectPath) else series
+    return _fold([member.verified() for member in members])
 
 
 @dataclass(frozen=True)
@@ -110,11 +98,11 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     height = height_of(manifest)
     earlier = _back(_linked(directory, manifest.since))
     newest = next(earlier)
-    loaded = [newest]
+    loaded = [newest.verified()]
     """The newest exports, newest first: a long series is read as far back as heights are compared."""
     settled = newest.manifest.settled
     if settled is None:
-        loaded += earlier
+        loaded += (member.verified() for member in earlier)
         end = pc.max(_fold(loaded[::-1]).to_table(columns=[height])[height]).as_py()
     else:
         end = settled.end_height
@@ -124,7 +112,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     before = next(earlier, None)
     while True:
         while before is not None and before.highest > above - span:
-            loaded.append(before)
+            loaded.append(before.verified())
             before = next(earlier, None)
         rows = _fold(loaded[::-1]).to_table(filter=pc.field(height) > above - span)
         heights: Any = rows[height].to_pylist()
@@ -132,8 +120,6 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         if below or span > above:
             break
         span *= 8
-    for member in loaded:
-        member.verify()
     lowest = max(below, default=None)
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
@@ -164,48 +150,19 @@ def is_same(one: Location, other: Location) -> bool:
     return one == other
 
 
-def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
-    """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
-    found = [(int(match[1]), path) for path in _entries(series) if (match := NUMBERED.fullmatch(path.name))]
-    return max((each for each in found if each[0] < below), default=None, key=lambda each: each[0])
-
-
 def newest_before(series: Location, number: int) -> Location | None:
     """Return the newest of the exports below a number; if there is none, of those that were given other names."""
     numbered = newest_of(series, number)
     if numbered is not None:
         return numbered[1]
     # The one that no other continues.
-    directories = [path for path in _entries(series) if exists(path / Manifest.NAME)]
+    directories = [path for path in entries(series) if exists(path / Manifest.NAME)]
     return _ordered(directories)[-1].path if directories else None
 
 
 def earlier(directory: Location, manifest: Manifest) -> Location | None:
     """Return the export that the one in a directory continues."""
     return None if manifest.since is None else _linked(directory, manifest.since).path
-
-
-def _entries(series: Location) -> Sequence[Location]:
-    if isinstance(series, ObjectPath):
-        found = attempt(lambda: series.objects.list_with_delimiter(f"{series.key}/"), series)
-        return [series / posixpath.basename(prefix) for prefix in sorted(found["common_prefixes"])]
-    try:
-        return sorted(path for path in series.iterdir() if path.is_dir() and not path.is_symlink())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def directory_of(
-    export: object,
-    parameter: str,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Location:
-    """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
-    path = location(getattr(export, "path", export), parameter, storage_options)
-    if path.name == Manifest.NAME:
-        return path.parent
-    newest = None if exists(path / Manifest.NAME) else newest_of(path)
-    return newest[1] if newest else path
 
 
 @dataclass(frozen=True)
@@ -227,8 +184,10 @@ class _Member:
             return inf
         return -inf if settled.end_height is None else settled.end_height
 
-    def verify(self) -> None:
+    def verified(self) -> _Member:
+        """Return the export once its files were compared with their checksums, before anything else reads them."""
         verify_parts(self.path, self.manifest.files)
+        return self
 
 
 def _linked(directory: Location, since: dict[str, str]) -> _Member:

@@ -96,6 +96,60 @@ def test_interrupted_export_is_finished_first(growing: Any, tmp_path: Path) -> N
     assert_settled(query, export.path)
 
 
+def test_series_is_read_as_of_its_newest_finished_export(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    before = rows(read(query.to_parquet_series(tmp_path, settle=6).path))
+    advance(service, 5, 40)
+    # A run that has begun, and has written nothing yet.
+    (tmp_path / "export-000001").mkdir()
+    assert rows(read(tmp_path)) == before
+    service.faults = [{"kind": "status", "status": 503, "every": 3}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=30)
+    assert not read_manifest(tmp_path / "export-000001").finished  # type: ignore[union-attr]
+    assert rows(read(tmp_path)) == before
+    assert Export.open(tmp_path).rows == len(before)
+    service.faults = []
+    with pytest.raises(cf.ExportError, match="is not finished; run that export again first"):
+        query.to_parquet(tmp_path / "other", since=tmp_path, settle=6)
+    query.to_parquet_series(tmp_path, settle=6)
+    (tmp_path / "export-000002" / Manifest.NAME).unlink()
+    with pytest.raises(cf.ExportError, match=r"holds part-000000.parquet, and no manifest"):
+        read(tmp_path)
+
+
+def test_series_whose_only_export_is_not_finished_is_not_read(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    service.faults = [{"kind": "status", "status": 503, "every": 2}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet_series(tmp_path, settle=6)
+    with pytest.raises(cf.ExportError, match="export-000000 is not finished"):
+        read(tmp_path)
+    with pytest.raises(cf.InvalidParameterError, match=r"^series must be a directory, an Export or a list of them"):
+        chainframe.exports.read(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")])
+def test_night_after_a_part_was_lost_names_it(growing: Any, tmp_path: Path, damage: Any) -> None:
+    service, query = growing
+    for _ in range(3):
+        query.to_parquet_series(tmp_path, settle=6)
+        advance(service, 3)
+    damage(tmp_path / "export-000001" / "part-000000.parquet")
+    with pytest.raises(cf.ExportError, match=r"export-000001/part-000000.parquet is (missing|damaged)"):
+        query.to_parquet_series(tmp_path, settle=6)
+
+
+@pytest.mark.parametrize("mode", ["resume", "overwrite"])
+def test_directory_of_a_series_takes_no_other_export(growing: Any, tmp_path: Path, mode: Any) -> None:
+    service, query = growing
+    query.to_parquet_series(tmp_path, settle=6)
+    sent = service.request_count
+    with pytest.raises(cf.ExportError, match="holds a series of exports; call to_parquet_series"):
+        query.to_parquet(tmp_path, mode=mode)
+    assert (service.request_count, names(tmp_path)) == (sent, ["export-000000"])
+
+
 def test_call_that_ended_before_its_manifest_is_repeated(growing: Any, tmp_path: Path) -> None:
     service, query = growing
     query.to_parquet_series(tmp_path, settle=6)

@@ -1,0 +1,88 @@
+"""Places of exports: the directory of one, and those of a series."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterable
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from chainframe._objects import Location, ObjectPath, attempt, exists, location
+from chainframe.errors import InvalidParameterError
+from chainframe.exports.manifest import Manifest
+from chainframe.exports.store import read_manifest, store_at
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+NUMBERED = re.compile("export-([0-9]{6,})")
+"""Name of an export that `Query.to_parquet_series` made."""
+
+
+def exports_in(series: object) -> Sequence[object]:
+    """Return the exports that are named, by one argument or several."""
+    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
+
+    if isinstance(series, str | os.PathLike | Export | ObjectPath):
+        return [series]
+    if not isinstance(series, Iterable):
+        message = f"must be a directory, an Export or a list of them; got {type(series).__name__}"
+        raise InvalidParameterError(message, parameter="series")
+    return list[object](series)
+
+
+def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
+    """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
+    found = [(int(match[1]), path) for path in entries(series) if (match := NUMBERED.fullmatch(path.name))]
+    return max((each for each in found if each[0] < below), default=None, key=lambda each: each[0])
+
+
+def entries(series: Location) -> Sequence[Location]:
+    if isinstance(series, ObjectPath):
+        found = attempt(lambda: series.objects.list_with_delimiter(f"{series.key}/"), series)
+        return [series / posixpath.basename(prefix) for prefix in sorted(found["common_prefixes"])]
+    try:
+        return sorted(path for path in series.iterdir() if path.is_dir() and not path.is_symlink())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def directory_of(
+    export: object,
+    parameter: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Location:
+    """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
+    path, newest = _found(export, parameter, storage_options)
+    return newest[1] if newest else path
+
+
+def finished_in(
+    export: object,
+    parameter: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Location:
+    """Return the directory of an export to read: of a series, the one before the newest while that is written."""
+    path, newest = _found(export, parameter, storage_options)
+    if newest is None:
+        return path
+    number, directory = newest
+    manifest = read_manifest(directory)
+    if manifest is None:
+        # A run that has just begun has no files yet.
+        store_at(directory).check_no_foreign_files()
+    before = None if manifest is not None and manifest.finished else newest_of(path, number)
+    return before[1] if before else directory
+
+
+def _found(
+    export: object, parameter: str, storage_options: Mapping[str, Any] | None
+) -> tuple[Location, tuple[int, Location] | None]:
+    """Return the directory that is named, and if it is a series its newest export."""
+    path = location(getattr(export, "path", export), parameter, storage_options)
+    if path.name == Manifest.NAME:
+        return path.parent, None
+    return path, None if exists(path / Manifest.NAME) else newest_of(path)
