@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
@@ -20,6 +20,9 @@ from chainframe._paths import local_path
 from chainframe.cli import main
 from chainframe.exports import Export
 from chainframe.testing import Cassette, LocalService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 URLS = [
     "https://bucket/blocks?signature=password",
@@ -133,11 +136,43 @@ def test_home_is_expanded_wherever_a_path_is_taken(
     client.blocks().to_parquet_series("~/s")
     query.to_csv("~/a.csv")
     Cassette("~/cassette.jsonl", "all")
+    cf.Cache("~/cache")
+    client.with_options(cache="~/kept")
     assert chainframe.exports.read("~/a").count_rows() == Export.open("~/a").rows == 5
     assert main(["blocks", "--max-items", "5", "-o", "~/d.csv"]) == 0
     assert main(["blocks", "--max-items", "5", "-o", "~/e/", "--record", "~/f.jsonl"]) == 0
-    assert {"a", "b", "c", "s", "a.csv", "d.csv", "e", "f.jsonl"} <= {path.name for path in home.iterdir()}
+    assert {"a", "b", "c", "s", "a.csv", "cache", "kept", "d.csv", "e", "f.jsonl"} <= {
+        path.name for path in home.iterdir()
+    }
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_home_of_another_user_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cf.ConfigError, match=r"directory \(~unknown-user/x\) has no home directory"):
+        cf.Cache("~unknown-user/x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="other limits there")
+@pytest.mark.parametrize("path", ["x" * 300, "loop", "loop/x"])
+def test_path_that_the_system_refuses_is_an_export_error(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    calls: list[Callable[[], object]] = [
+        lambda: chainframe.exports.read(path),
+        lambda: Export.open(path),
+        lambda: chainframe.exports.compact(path, "lake"),
+        lambda: client.blocks(max_items=1).to_csv(path),
+        lambda: client.blocks().to_parquet("new", since=path),
+        lambda: client.blocks(max_items=1).to_parquet(path),
+    ]
+    for call in calls:
+        with pytest.raises(cf.ExportError, match=r"File name too long|Too many levels of symbolic links|symbolic link"):
+            call()
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
 def test_url_in_the_environment_is_no_cassette(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
