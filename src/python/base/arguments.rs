@@ -272,6 +272,18 @@ pub fn reject_in<T: PyTypeInfo>(py: Python<'_>, method: &str, unknown: Option<&B
     if unknown.is_some() { reject(&py.get_type::<T>().getattr(method)?, unknown) } else { Ok(()) }
 }
 
+/// A number of at least 1.
+pub fn count(name: &str, given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    match given.extract() {
+        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
+        _ => {
+            // Python does not convert very long numbers to digits.
+            let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
+            Err(Error::parameter(name, format!("must be an integer from 1 to 2^63-1; got {shown}")).into())
+        }
+    }
+}
+
 /// The value that a string names; the error lists all names.
 pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&str, T)]) -> PyResult<T> {
     let text = given.extract::<String>().ok();

@@ -10,6 +10,7 @@ pub mod declaration;
 pub mod dispatch;
 pub mod errors;
 pub mod finalize;
+pub mod future_awaiter;
 pub mod given;
 pub mod hint;
 pub mod log;

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
-use super::query::{Query, count};
+use super::query::Query;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::at_caller::{self, CoroutineAtCaller};
@@ -143,7 +143,7 @@ fn exported<'py>(
             "settle" if to_series && value.is_none() => options.set_item(&name, value)?,
             "settle" | "max_rows_per_file" | "rows_per_group" if to_parquet && value.is_none() => continue,
             "settle" | "max_rows_per_file" | "rows_per_group" if to_parquet => {
-                options.set_item(&name, count(&name, Some(&value))?)?;
+                options.set_item(&name, arguments::count(&name, &value)?)?;
             }
             "compression" if to_parquet => options.set_item(&name, value)?,
             "columns" if !value.is_none() => options.set_item(&name, value.extract::<ColumnNames>()?.0)?,

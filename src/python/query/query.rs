@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyType};
 
 use super::last_run::LastRun;
 use super::progress::{Bar, Delivery, ProgressMode};
@@ -42,19 +42,6 @@ pub struct Query {
 
 /// Default number of rows of a batch.
 const ROWS: usize = 65_536;
-
-/// A number of at least 1, or the rows of a batch where none was given.
-pub(super) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let Some(given) = given else { return Ok(ROWS) };
-    match given.extract() {
-        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
-        _ => {
-            // Python does not convert very long numbers to digits.
-            let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
-            Err(Error::parameter(name, format!("must be an integer from 1 to 2^63-1; got {shown}")).into())
-        }
-    }
-}
 
 impl Query {
     pub fn new(client: &Bound<'_, PyAny>, progress: ProgressMode, start: QueryStart) -> Self {
@@ -209,7 +196,7 @@ impl Query {
     ) -> PyResult<Stream> {
         arguments::reject_in::<Self>(slf.py(), "batches", unknown)?;
         let query = slf.get();
-        let batch_size = count("batch_size", batch_size)?;
+        let batch_size = batch_size.map_or(Ok(ROWS), |given| arguments::count("batch_size", given))?;
         let Some(columns) = columns else {
             return Self::stream_of(slf, &query.start, StreamItem::Batches, (batch_size, Projection::ALL));
         };
@@ -232,7 +219,7 @@ impl Query {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         arguments::reject_in::<Self>(py, "to_arrow_batch_reader", unknown)?;
-        let batch_size = count("batch_size", batch_size)?;
+        let batch_size = batch_size.map_or(Ok(ROWS), |given| arguments::count("batch_size", given))?;
         let numbers = slf.get().numbers_or(numbers);
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let start = columns.map_or_else(|| slf.get().start.clone(), |columns| slf.get().start.with_columns(&columns.0));
@@ -276,7 +263,7 @@ impl Query {
     #[doc = doc!(Query.partitions)]
     fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
-        let most = count("num_partitions", Some(num_partitions))?;
+        let most = arguments::count("num_partitions", num_partitions)?;
         let parts = block_on(py, slf.get().start.query().client(), slf.get().start.clone().partitions(most as u64))?;
         let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().start.cursor()))?;
         let query = slf.get();
