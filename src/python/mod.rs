@@ -3,6 +3,33 @@
 // `doc!(Class.member)` is what the stub says of it.
 include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
+/// Declares attributes of a class that are members of its inner value, or that its methods return.
+macro_rules! getters {
+    ($class:ident { $($name:ident(): $kind:ty),* $(,)? }) => {
+        #[pymethods]
+        impl $class {
+            $(
+                #[getter]
+                fn $name(&self) -> $kind {
+                    self.inner.$name()
+                }
+            )*
+        }
+    };
+    ($class:ident { $($name:ident: $kind:ty),* $(,)? }) => {
+        #[pymethods]
+        impl $class {
+            $(
+                #[doc = doc!($class.$name)]
+                #[getter]
+                fn $name(&self) -> $kind {
+                    self.inner.$name
+                }
+            )*
+        }
+    };
+}
+
 mod base;
 mod client;
 mod query;

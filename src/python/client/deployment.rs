@@ -28,6 +28,11 @@ const SETTINGS: [&str; 9] = [
     "signed",
 ];
 
+getters! { Deployment {
+    header_prefix(): &str, main(): &str, zone(): &str, result_window(): u64, log_window(): u64,
+    max_page_size(): Option<u32>, signed(): bool,
+} }
+
 #[pymethods]
 impl Deployment {
     #[new]
@@ -52,21 +57,6 @@ impl Deployment {
     }
 
     #[getter]
-    fn header_prefix(&self) -> &str {
-        self.inner.header_prefix()
-    }
-
-    #[getter]
-    fn main(&self) -> &str {
-        self.inner.main()
-    }
-
-    #[getter]
-    fn zone(&self) -> &str {
-        self.inner.zone()
-    }
-
-    #[getter]
     fn prehash(&self) -> &str {
         self.inner.prehash_template()
     }
@@ -74,26 +64,6 @@ impl Deployment {
     #[getter]
     fn signature_encoding(&self) -> &'static str {
         self.inner.signature_encoding().as_str()
-    }
-
-    #[getter]
-    fn result_window(&self) -> u64 {
-        self.inner.result_window()
-    }
-
-    #[getter]
-    fn log_window(&self) -> u64 {
-        self.inner.log_window()
-    }
-
-    #[getter]
-    fn max_page_size(&self) -> Option<u32> {
-        self.inner.max_page_size()
-    }
-
-    #[getter]
-    fn signed(&self) -> bool {
-        self.inner.signed()
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -10,6 +10,11 @@ use crate::python::base::arguments::{DeferredArg, named};
 use crate::python::base::finalize;
 use crate::service::{Delay, Fault, FaultKind, RequestEntry, Respond, read_fault};
 
+getters! { LocalService {
+    respond_errors(): Vec<String>, growth(): u32, reorg(): Option<(u64, u32)>, rate_limit(): Option<f64>,
+    clock_skew(): f64,
+} }
+
 #[pymethods]
 impl LocalService {
     #[getter]
@@ -48,24 +53,9 @@ impl LocalService {
         }));
     }
 
-    #[getter]
-    fn respond_errors(&self) -> Vec<String> {
-        self.inner.respond_errors()
-    }
-
-    #[getter]
-    fn growth(&self) -> u32 {
-        self.inner.growth()
-    }
-
     fn set_growth(&self, growth: DeferredArg<u32>) -> PyResult<()> {
         self.inner.set_growth(growth.named("growth")?);
         Ok(())
-    }
-
-    #[getter]
-    fn reorg(&self) -> Option<(u64, u32)> {
-        self.inner.reorg()
     }
 
     fn set_reorg(&self, reorg: Option<DeferredArg<(u64, u32)>>) -> PyResult<()> {
@@ -90,18 +80,8 @@ impl LocalService {
         Ok(self.inner.set_pending(named("pending", pending)?.map(Delay::from))?)
     }
 
-    #[getter]
-    fn rate_limit(&self) -> Option<f64> {
-        self.inner.rate_limit()
-    }
-
     fn set_rate_limit(&self, rate: Option<DeferredArg<f64>>) -> PyResult<()> {
         Ok(self.inner.set_rate_limit(named("rate_limit", rate)?)?)
-    }
-
-    #[getter]
-    fn clock_skew(&self) -> f64 {
-        self.inner.clock_skew()
     }
 
     fn set_clock_skew(&self, seconds: DeferredArg<f64>) -> PyResult<()> {

@@ -57,6 +57,8 @@ impl From<LoadError> for PyErr {
     }
 }
 
+getters! { LocalService { url(): &str, request_count(): u64 } }
+
 #[pymethods]
 impl LocalService {
     #[new]
@@ -123,11 +125,6 @@ impl LocalService {
     }
 
     #[getter]
-    fn url(&self) -> &str {
-        self.inner.url()
-    }
-
-    #[getter]
     fn api_key(&self) -> &str {
         &self.inner.settings().credentials.api_key
     }
@@ -150,11 +147,6 @@ impl LocalService {
     #[getter]
     fn zone_chain(&self) -> &str {
         &self.inner.settings().zone_chain
-    }
-
-    #[getter]
-    fn request_count(&self) -> u64 {
-        self.inner.request_count()
     }
 
     fn request_log<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -14,26 +14,10 @@ pub struct RateLimitState {
     pub inner: RateLimiterState,
 }
 
+getters! { RateLimitState { rate: Option<f64>, waiting: usize, throttled: u64 } }
+
 #[pymethods]
 impl RateLimitState {
-    #[doc = doc!(RateLimitState.rate)]
-    #[getter]
-    fn rate(&self) -> Option<f64> {
-        self.inner.rate
-    }
-
-    #[doc = doc!(RateLimitState.waiting)]
-    #[getter]
-    fn waiting(&self) -> usize {
-        self.inner.waiting
-    }
-
-    #[doc = doc!(RateLimitState.throttled)]
-    #[getter]
-    fn throttled(&self) -> u64 {
-        self.inner.throttled
-    }
-
     #[doc = doc!(RateLimitState.pause)]
     #[getter]
     fn pause(&self) -> f64 {

@@ -14,44 +14,10 @@ pub struct Usage {
     pub inner: client::Usage,
 }
 
+getters! { Usage { requests: u64, retries: u64, throttled: u64, replayed: u64, cached: u64, bytes: u64 } }
+
 #[pymethods]
 impl Usage {
-    #[doc = doc!(Usage.requests)]
-    #[getter]
-    fn requests(&self) -> u64 {
-        self.inner.requests
-    }
-
-    #[doc = doc!(Usage.retries)]
-    #[getter]
-    fn retries(&self) -> u64 {
-        self.inner.retries
-    }
-
-    #[doc = doc!(Usage.throttled)]
-    #[getter]
-    fn throttled(&self) -> u64 {
-        self.inner.throttled
-    }
-
-    #[doc = doc!(Usage.replayed)]
-    #[getter]
-    fn replayed(&self) -> u64 {
-        self.inner.replayed
-    }
-
-    #[doc = doc!(Usage.cached)]
-    #[getter]
-    fn cached(&self) -> u64 {
-        self.inner.cached
-    }
-
-    #[doc = doc!(Usage.bytes)]
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.inner.bytes
-    }
-
     #[doc = doc!(Usage.waited)]
     #[getter]
     fn waited(&self) -> f64 {

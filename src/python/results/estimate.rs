@@ -14,14 +14,10 @@ pub struct Estimate {
     pub inner: query::Estimate,
 }
 
+getters! { Estimate { num_slices: u64, estimated_seconds: f64 } }
+
 #[pymethods]
 impl Estimate {
-    #[doc = doc!(Estimate.num_slices)]
-    #[getter]
-    fn num_slices(&self) -> u64 {
-        self.inner.num_slices
-    }
-
     #[doc = doc!(Estimate.records)]
     #[getter]
     fn records(&self) -> u64 {
@@ -56,12 +52,6 @@ impl Estimate {
     #[getter]
     fn is_exact(&self) -> bool {
         self.inner.records.is_exact()
-    }
-
-    #[doc = doc!(Estimate.estimated_seconds)]
-    #[getter]
-    fn estimated_seconds(&self) -> f64 {
-        self.inner.estimated_seconds
     }
 
     #[doc = doc!(Estimate.limitations)]

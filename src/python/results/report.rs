@@ -17,14 +17,13 @@ pub struct Report {
     pub inner: query::Report,
 }
 
+getters! { Report {
+    complete: bool, requests: u64, retries: u64, pages: u64, records: u64, duplicates_dropped: u64, dropped: u64,
+    moved: u64, rereads: u64, bytes: u64,
+} }
+
 #[pymethods]
 impl Report {
-    #[doc = doc!(Report.complete)]
-    #[getter]
-    fn complete(&self) -> bool {
-        self.inner.complete
-    }
-
     #[doc = doc!(Report.reasons)]
     #[getter]
     fn reasons(&self) -> Vec<String> {
@@ -61,54 +60,6 @@ impl Report {
     #[getter]
     fn _reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_json(py, &self.inner.reasons.to_vec())
-    }
-
-    #[doc = doc!(Report.requests)]
-    #[getter]
-    fn requests(&self) -> u64 {
-        self.inner.requests
-    }
-
-    #[doc = doc!(Report.retries)]
-    #[getter]
-    fn retries(&self) -> u64 {
-        self.inner.retries
-    }
-
-    #[doc = doc!(Report.pages)]
-    #[getter]
-    fn pages(&self) -> u64 {
-        self.inner.pages
-    }
-
-    #[doc = doc!(Report.records)]
-    #[getter]
-    fn records(&self) -> u64 {
-        self.inner.records
-    }
-
-    #[doc = doc!(Report.duplicates_dropped)]
-    #[getter]
-    fn duplicates_dropped(&self) -> u64 {
-        self.inner.duplicates_dropped
-    }
-
-    #[doc = doc!(Report.dropped)]
-    #[getter]
-    fn dropped(&self) -> u64 {
-        self.inner.dropped
-    }
-
-    #[doc = doc!(Report.moved)]
-    #[getter]
-    fn moved(&self) -> u64 {
-        self.inner.moved
-    }
-
-    #[doc = doc!(Report.rereads)]
-    #[getter]
-    fn rereads(&self) -> u64 {
-        self.inner.rereads
     }
 
     #[doc = doc!(Report.missing)]
@@ -167,12 +118,6 @@ impl Report {
         members.set_item("as_of", used.as_of.map(|time| convert::datetime(py, time)).transpose()?)?;
         members.set_item("reason", used.reason.as_ref().map(|reason| reason.render(Syntax::Python)))?;
         Ok(Some(members))
-    }
-
-    #[doc = doc!(Report.bytes)]
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.inner.bytes
     }
 
     // Seconds.
