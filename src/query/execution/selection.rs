@@ -6,7 +6,7 @@ use arrow_array::{Array as _, TimestampMillisecondArray};
 
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{ParamKind, ResultLimit};
+use crate::interface::{Kind, ParamKind, ResultLimit};
 use crate::message::Message;
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
@@ -125,8 +125,9 @@ impl Selector<'_> {
     /// Those rows of a slice of times that lie within it.
     fn rows_in_time(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
         let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
-        let time = columns.record().time().map(|index| columns.column(index));
-        let Some(Column::Time(times)) = time else { return rows };
+        // Tokens are filtered by a time that is not that of a block.
+        let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
+        let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return rows };
         let bounds = self.query.endpoint().params.iter().filter(|param| param.kind == ParamKind::Time);
         if bounds.into_iter().any(|param| self.query.may_replay_other(param, "")) {
             return rows;
