@@ -165,6 +165,7 @@ def test_list_growing_while_it_is_partitioned_has_each_record_once(call: str, si
         assert joined(parts) == expected
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 def test_list_partitioned_on_a_replica_with_a_gap_has_each_record_once(server: StrictServer) -> None:
     """One replica lacks twenty blocks, and says so by its count: plans from two lists would overlap or leave a gap."""
     blocks = [{"height": str(height), "hash": f"0x{height}"} for height in range(343, 0, -1)]
