@@ -56,7 +56,7 @@ def start(run: Run, call: str, always: bool, delivery: Delivery) -> Bar | None: 
     A loop over the records may print them: its bar would be among them on a terminal. A loop or a library may also stop
     reading, or never begin, and then has no bar until it continues.
     """
-    if sys.stderr is None:
+    if getattr(sys, "stderr", None) is None:
         # A process without streams, to which tqdm would write nonetheless.
         return None
     in_loop = delivery == "loop"
@@ -81,7 +81,7 @@ def require_tqdm() -> None:
 def _is_interactive(*, in_loop: bool) -> bool:
     if "ipykernel" in sys.modules:
         return True
-    if in_loop and may_be_shown(sys.stdout):
+    if in_loop and may_be_shown(getattr(sys, "stdout", None)):
         return False
     return _answers(sys.stderr, lambda out: out.isatty())
 

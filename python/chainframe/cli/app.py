@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from chainframe import ChainframeError, TransportError, __version__
+from chainframe import ChainframeError, InvalidParameterError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
 from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
 from chainframe.cli import codes, core, follow, sync
@@ -217,6 +217,10 @@ OUTPUT = ("mode", "since", "series", "settle", "max_rows_per_file", "compression
 
 def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination:
     """Select the destination by the options; `follows` is empty for calls that cannot be followed."""
+    for name, value in {**output, **follows}.items():
+        if not value and isinstance(value, str):
+            # Of a variable that is not set: without the option, another command would run.
+            raise InvalidParameterError(f"{flag(name)} must not be empty; omit it, or pass a value")
     if follows:
         found = sync.syncing(follows, output, follow=follows["follow"]) or follow.following(follows, output)
         if found is not None:

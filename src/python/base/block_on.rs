@@ -1,7 +1,8 @@
 //! Waiting for a future of the core in a thread, with signals.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::finalize;
 use super::log;
 use super::once::interned;
 use crate::client::{Client, Error, runtime};
+use crate::process;
 use crate::virtual_time::VirtualTime;
 
 /// Longest time for which a signal goes unnoticed.
@@ -28,6 +30,21 @@ pub fn handle() -> PyResult<Handle> {
 pub fn no_runtime(error: &std::io::Error) -> PyErr {
     let advice = "the process may be at its limit of threads (ulimit -u, pids limit of the container)";
     errors::context(&format!("failed to start the Tokio runtime: {error}; {advice}"))
+}
+
+/// The process whose runtime is without descriptors: others may have their numbers by now. 0 is none.
+static CLOSED: AtomicU32 = AtomicU32::new(0);
+
+/// Runs a future on the threads of the runtime. Tokio panics if its descriptors were closed, as by `os.closerange`.
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> PyResult<JoinHandle<T>> {
+    let runtime = handle()?;
+    let is_closed = CLOSED.load(Ordering::Relaxed) == process::id();
+    let task = if is_closed { None } else { catch_unwind(AssertUnwindSafe(|| runtime.spawn(future))).ok() };
+    task.ok_or_else(|| {
+        CLOSED.store(process::id(), Ordering::Relaxed);
+        let advice = "a daemon has to close them before its first request, or in a child that it forks";
+        errors::context(&format!("the process has closed descriptors that requests need; {advice}"))
+    })
 }
 
 /// Aborts a task when it is dropped.
@@ -132,11 +149,11 @@ pub fn block_on_interruptible<T: Send + 'static>(
     }
     let (sender, receiver) = sync_channel(1);
     // The future runs on the runtime's threads, not on this one, so that a page costs no change of threads.
-    let task = handle()?.spawn(log::scope(context, async move {
+    let task = spawn(log::scope(context, async move {
         let value = future.await;
         log::flushed().await;
         let _ = sender.send(value);
-    }));
+    }))?;
     let _abort = AbortOnDrop::new(&task);
     let receiver = Mutex::new(receiver);
     loop {

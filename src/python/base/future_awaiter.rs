@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
-use super::block_on::{AbortOnDrop, check_process, handle};
+use super::block_on::{AbortOnDrop, check_process, spawn};
 use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
@@ -53,7 +53,7 @@ impl FutureAwaiter {
         let target = running.call_method0(interned!(py, "create_future"))?;
         let weak = PyWeakrefReference::new(&target)?.unbind();
         let watched = weak.clone_ref(py);
-        let task = handle()?.spawn(log::scope(context, async move {
+        let task = spawn(log::scope(context, async move {
             let work = AssertUnwindSafe(future).catch_unwind();
             tokio::select! {
                 // A panic leaves no result, which the coroutine's next step finds out.
@@ -62,7 +62,7 @@ impl FutureAwaiter {
             }
             log::flushed().await;
             FUTURES.send(move |py| set_result_threadsafe(py, &weak));
-        }));
+        }))?;
         let task = AbortOnDrop::new(&task);
         Ok(Self { turns: target.call_method0(interned!(py, "__await__"))?.unbind(), _task: task })
     }

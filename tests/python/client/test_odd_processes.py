@@ -8,6 +8,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import io
+import os
 import pkgutil
 import re
 import shutil
@@ -48,6 +49,13 @@ def closed() -> io.StringIO:
     stream = io.StringIO()
     stream.close()
     return stream
+
+
+def test_query_runs_without_the_name_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalService(transactions=80) as service, service.client() as client:
+        for name in ("stderr", "stdout"):
+            monkeypatch.delattr(sys, name)
+            assert len(client.blocks().collect()) == len(list(client.blocks())) == 80
 
 
 STREAMS = [closed(), Failing(), Odd(), types.SimpleNamespace(write=len, flush=lambda: None), None]
@@ -136,6 +144,34 @@ def test_process_without_threads_raises_exceptions_only(tmp_path: Path, left: in
         if left == 0 and name in {"wait", "iterate", "stream"}:
             assert "ContextError failed to start the Tokio runtime: " in done.stdout
             assert "limit of threads" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="numbers of descriptors are of Linux")
+def test_process_that_closed_its_descriptors_raises_exceptions_only() -> None:
+    code = """
+        import asyncio, os
+        import chainframe as cf
+        client = cf.Client(max_retries=0)
+        blocks = client.blocks()
+        blocks.first()
+        os.closerange(3, 256)
+        for _ in range(2):
+            for call in (blocks.first, lambda: asyncio.run(blocks.first_async()), blocks.to_arrow):
+                try:
+                    call()
+                except cf.ContextError as error:
+                    print(error)
+        if os.fork() == 0:
+            print(blocks.first().height)
+            os._exit(0)
+        os.wait()
+        """
+    with LocalService(transactions=80) as service:
+        done = run(code, env={**os.environ, **service.env, "PYTHONPATH": ":".join(sys.path)})
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert [line for line in lines if line.startswith("the process has closed descriptors")] == lines[:6]
+    assert lines[6:] == ["4300079"], done.stderr
 
 
 INTERPRETERS = importlib.util.find_spec("_xxsubinterpreters") or importlib.util.find_spec("_interpreters")
