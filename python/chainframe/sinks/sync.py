@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._notes import continues
+from chainframe._notes import continues, omit_cursor
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
@@ -255,8 +255,8 @@ class _SyncedList:
         except InvalidParameterError as error:
             if self.start == "beginning" or not str(error).startswith("start "):
                 raise
-            problem = f"{self._sink.name}: the stored position is not one that sync wrote"
-            raise ExportError(f"{problem}; pass reset=True to fetch the table again", path=self._sink.name) from error
+            message = "the stored position is not one that sync wrote; pass reset=True to fetch the table again"
+            raise ExportError(f"{self._sink.name}: {message}", path=self._sink.name) from error
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         # The last change stays for the end, whose position shows the next run what is not new.
@@ -277,6 +277,7 @@ class _SyncedList:
 
     def commit_before(self, error: BaseException) -> None:
         """Commit what arrived before an error, which is the one to raise if that fails too."""
+        omit_cursor(error)
         try:
             self.commit()
         except Exception as failed:  # noqa: BLE001 - sinks of others raise errors of their own

@@ -13,7 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe.sinks.sync import Form, run
 from chainframe.sinks.targets import sink_of
-from chainframe.testing import LocalService
+from chainframe.testing import Fault, LocalService
 from strict_server import StrictServer, page_of
 from sync_places import EVENTS, FINAL, TABLE, Query, execute, opened, others, stored, synced
 
@@ -165,6 +165,14 @@ def test_what_arrived_before_an_interrupt_is_committed(place: tuple[str, str], e
         target.close()
     assert synced(place).rows_added == 4
     assert stored(place) == FINAL
+
+
+def test_error_of_a_run_has_no_advice_of_a_follower(tmp_path: Path) -> None:
+    fault: Fault = {"kind": "status", "status": 503, "times": 1}
+    with LocalService(transactions=50, faults=[fault]) as service, service.client(max_retries=0) as client:
+        with pytest.raises(cf.ServiceUnavailableError) as caught:
+            client.blocks().sync(tmp_path / "x.duckdb", table="t")
+        assert not any("cursor" in note for note in getattr(caught.value, "__notes__", []))
 
 
 def test_records_that_contradict_the_arguments_are_reported() -> None:
