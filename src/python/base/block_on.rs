@@ -27,7 +27,7 @@ pub fn handle() -> PyResult<Handle> {
     runtime().map_err(|error| no_runtime(&error))
 }
 
-pub fn no_runtime(error: &std::io::Error) -> PyErr {
+fn no_runtime(error: &std::io::Error) -> PyErr {
     let advice = "the process may be at its limit of threads (ulimit -u, pids limit of the container)";
     errors::context(&format!("failed to start the Tokio runtime: {error}; {advice}"))
 }

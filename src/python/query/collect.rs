@@ -46,7 +46,7 @@ impl Query {
         Ok(records)
     }
 
-    pub(super) fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
+    fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
         let (gathering, bar) = self.gather(py, layout)?;
         let result = block_on(py, self.start.query().client(), gathering);
         drop(bar);

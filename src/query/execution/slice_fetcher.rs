@@ -217,7 +217,7 @@ impl SliceFetcher {
     }
 
     /// Aborts all requests in flight.
-    pub fn cancel_in_flight(&mut self) {
+    fn cancel_in_flight(&mut self) {
         for (request, _) in self.in_flight.drain(..).rev() {
             self.list.cancel(&request);
         }

@@ -82,7 +82,7 @@ impl Follower {
     }
 
     /// The next range begins with the last height that is known, which it verifies.
-    pub(super) fn next_range(&mut self) {
+    fn next_range(&mut self) {
         let Some(state) = &self.state else { return };
         let first = state.position().saturating_add(1);
         let low = match (self.spec.ranges, state.highest()) {

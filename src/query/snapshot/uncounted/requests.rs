@@ -52,7 +52,7 @@ impl UncountedReader {
     }
 
     /// The page of the last record that is wanted.
-    pub(super) fn mark_page(&self) -> PageRequest {
+    fn mark_page(&self) -> PageRequest {
         let last = self.list.spec.wanted.unwrap_or(1).saturating_sub(1);
         PageRequest { purpose: Purpose::CountProbe, ..self.list.page(last / self.list.snapshot.page_rows() + 1) }
     }
