@@ -13,7 +13,7 @@ const ONE_COLUMN: &str = "pass one of its columns";
 
 /// A single argument.
 pub fn argument(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
-    arg(value, kind).map_err(|problem| match problem {
+    arg(name, value, kind).map_err(|problem| match problem {
         Problem::Hashes(problem) => Error::parameter(name, problem).into(),
         Problem::Item(index, problem) => Error::parameter(format!("{name}[{index}]"), problem).into(),
         Problem::Rejected(problem) => match value.repr() {
@@ -75,7 +75,7 @@ impl From<PyErr> for Problem {
     }
 }
 
-fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
+fn arg(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
     if let Ok(text) = value.cast::<PyString>() {
         return self::text(text).map(Arg::String).map_err(Problem::Rejected);
     }
@@ -86,7 +86,9 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
         return Err(Problem::Rejected("must not be a missing value"));
     }
     match kind {
-        ParamKind::Text | ParamKind::Hashes { .. } if let Some(hex) = hex_of_bytes(value) => Ok(Arg::String(hex)),
+        ParamKind::Text | ParamKind::Hashes { .. } if let Some(hex) = hex_of_bytes(value, lengths(name, kind)) => {
+            Ok(Arg::String(hex))
+        }
         ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Rejected("must be a string")),
         ParamKind::Hashes { .. } => hashes(value),
         ParamKind::Height => {
@@ -128,11 +130,21 @@ fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.ne(value).unwrap_or(false)
 }
 
+/// Number of bytes of a hash.
+const HASH: usize = 32;
+
+/// Numbers of bytes that a value of a parameter has: an address is no hash, and no record has it for one.
+fn lengths(name: &str, kind: ParamKind) -> &'static [usize] {
+    let name = name.split('[').next().unwrap_or_default();
+    let is_hash = matches!(kind, ParamKind::Hashes { .. }) || name.ends_with("hash") || name == "tx_id";
+    if is_hash { &[HASH] } else { &[20, HASH] }
+}
+
 /// Hexadecimal form of an address or a hash that is given as bytes, as web3 and eth-account do.
-fn hex_of_bytes(value: &Bound<'_, PyAny>) -> Option<String> {
+fn hex_of_bytes(value: &Bound<'_, PyAny>, lengths: &[usize]) -> Option<String> {
     let bytes = bytes(value)?;
     let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    matches!(bytes.len(), 20 | 32).then(|| digits.fold("0x".to_owned(), |text, digits| text + &digits))
+    lengths.contains(&bytes.len()).then(|| digits.fold("0x".to_owned(), |text, digits| text + &digits))
 }
 
 fn bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
@@ -166,6 +178,6 @@ fn hash(item: &Bound<'_, PyAny>) -> Result<String, String> {
     if let Ok(text) = item.cast::<PyString>() {
         return self::text(text).map_err(str::to_owned);
     }
-    hex_of_bytes(item)
+    hex_of_bytes(item, &[HASH])
         .ok_or_else(|| format!("must be a string, or 32 bytes; got {}{}", shown(item), own_value(item, "tx_id")))
 }

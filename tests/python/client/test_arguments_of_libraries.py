@@ -76,6 +76,8 @@ BAD: list[tuple[Any, str]] = [
     (pa.array([GOOD, None]), r"^tx_ids\[1\] must be .*; got None"),
     (lambda: polars_series([None, GOOD]), r"^tx_ids\[0\] must be .*; got None"),
     ([b"\x01\x02"], r"^tx_ids\[0\] must be .*; got b'\\x01\\x02'"),
+    ([GOOD, b"\x01" * 20], r"^tx_ids\[1\] must be a string, or 32 bytes; got b'"),
+    (b"\x01" * 20, r"^tx_ids must be .*; got bytes of 20 bytes, not 32"),
     ([GOOD, 5], r"^tx_ids\[1\] must be .*; got 5"),
     ([[GOOD]], r"^tx_ids\[0\] must be .*; got \['0x1"),
     (b"\x01", r"^tx_ids must be .*; got bytes of 1 bytes, not 32"),
@@ -97,6 +99,14 @@ def test_value_that_is_no_hash_is_named_with_its_place(client: cf.Client, number
         with pytest.raises(cf.InvalidParameterError, match=message) as caught:
             call(value)
         assert "\n" not in str(caught.value)
+
+
+def test_address_is_no_hash_of_a_block(client: cf.Client) -> None:
+    for value in (b"\x01" * 20, HexBytes(b"\x01" * 20)):
+        with pytest.raises(cf.InvalidParameterError, match=r"^block_hash must be a string"):
+            client.transactions(block_hash=value)
+        with pytest.raises(cf.InvalidParameterError, match=r"^tx_id must be a string"):
+            client.cross_chain_transactions(tx_id=value)  # type: ignore[arg-type]
 
 
 EMPTY = pd.Series([], dtype="datetime64[ns, UTC]")
