@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 from urllib.request import url2pathname
 
-from chainframe._paths import for_arrow, is_utf8, local_path, shown_url, text_of
+from chainframe._paths import for_arrow, is_utf8, local_path, reachable, shown_url, text_of
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.frames import load
 
@@ -104,7 +104,7 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
             message = f"({shown}) must be a local path, or begin with s3://, gs://, az:// or file://"
             raise InvalidParameterError(message, parameter=parameter)
         _reject_options(storage_options, parameter)
-        return local_path(given, parameter)
+        return reachable(local_path(given, parameter))
     bucket, key = parsed[2], parsed[3].strip("/")
     if "@" in bucket or "?" in text or "#" in text:
         message = f"({shown}) must have no user, query or fragment; pass credentials in storage_options"
@@ -113,7 +113,7 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
         _reject_options(storage_options, parameter)
         if text.lower().startswith("file://") and not text.lower().startswith("file:///"):
             raise InvalidParameterError(f"({shown}) must have no host: file:///directory", parameter=parameter)
-        return Path(url2pathname(f"/{bucket}/{key}"))
+        return reachable(Path(url2pathname(f"/{bucket}/{key}")))
     parts = key.split("/")
     if not bucket or any(part in {"", ".", ".."} for part in parts) or CONTROL.search(text):
         message = f"({shown}) must name a bucket and a path in it, such as {scheme}://bucket/blocks"

@@ -50,16 +50,17 @@ def local_path(given: object, parameter: str) -> Path:
     if not text or "\0" in text:
         raise InvalidParameterError(f"({text!r}) must name a file or directory", parameter=parameter)
     try:
-        path = Path(text).expanduser()
+        return Path(text).expanduser()
     except RuntimeError:
         message = f"({text}) has no home directory; for a name that begins with ~, write ./{text}"
         raise InvalidParameterError(message, parameter=parameter) from None
-    _check_reachable(path)
-    return path
 
 
-def _check_reachable(path: Path) -> None:
-    """Raises `ExportError` for a path that the system refuses to look up: too long, a loop of links, no permission."""
+def reachable(path: Path) -> Path:
+    """Returns a path of an export or a table.
+
+    Raises `ExportError` if the system refuses to look it up: too long, a loop of links, no permission.
+    """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -67,6 +68,7 @@ def _check_reachable(path: Path) -> None:
     except OSError as error:
         message = f"{path}: {error.strerror or error}"
         raise ExportError(message, path=str(path), errno=error.errno) from None
+    return path
 
 
 def suffix_of(path: Path | ObjectPath) -> str:

@@ -11,7 +11,7 @@ from chainframe import Client, ConfigError, Deployment, ExportError, InvalidPara
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _without_cassette
-from chainframe._paths import local_path, refuse_link
+from chainframe._paths import local_path, reachable, refuse_link
 from chainframe.testing import _normalize, _requests, _sources
 from chainframe.testing._adjustable import faults_as_json, quirks_as_json
 from chainframe.testing._logged import _Logged  # pyright: ignore[reportPrivateUsage]
@@ -30,7 +30,7 @@ def _check_database(db: object) -> None:
     """Raise `ConfigError` for a URL, and for a symbolic link: SQLite would create the file that it names."""
     if isinstance(db, str | os.PathLike) and str(db):
         try:
-            refuse_link(local_path(db, "db"))
+            refuse_link(reachable(local_path(db, "db")))
         except (ExportError, InvalidParameterError) as error:
             raise ConfigError(str(error)) from None
 

@@ -172,6 +172,11 @@ def test_path_that_the_system_refuses_is_an_export_error(
     for call in calls:
         with pytest.raises(cf.ExportError, match=r"File name too long|Too many levels of symbolic links|symbolic link"):
             call()
+    with pytest.raises(cf.ConfigError, match=r"File name too long|Too many levels of symbolic links|symbolic link"):
+        LocalService(transactions=1, db=path)
+    # A cassette has errors of its own.
+    with pytest.raises(cf.CassetteError):
+        Cassette(path)
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
