@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help targets offline lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
+.PHONY: help targets cross offline lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -89,6 +89,16 @@ lowest: build
 # Checks the code for Windows and macOS, as far as their standard libraries tell; their wheels are built by a workflow.
 targets:
 	$(PYTHON) scripts/check_targets.py
+
+# Builds wheels for other kinds of Linux, with zig as C compiler and linker, and checks the symbols that they need.
+CROSS ?= x86_64-unknown-linux-musl:musllinux_1_2 aarch64-unknown-linux-gnu:manylinux_2_28
+cross: .venv/pip
+	$(PIP) install --group cross
+	rustup target add $(foreach each,$(CROSS),$(firstword $(subst :, ,$(each))))
+	set -e; for each in $(CROSS); do \
+		PATH=$(abspath $(BIN)):$$PATH maturin build --zig --profile dev --out target/cross \
+			--target $${each%%:*} --compatibility $${each##*:}; \
+	done
 
 # Makes a source distribution with all crates, for the builds without a network in scripts/packaging/.
 offline: .venv/pip
