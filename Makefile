@@ -142,7 +142,9 @@ mutants: .venv/pip
 	ENUMERATE=tiny target/tools/bin/cargo-mutants mutants --dir target/mutants --output target || true
 	target/tools/bin/cargo-mutants mutants --iterate --dir target/mutants --output target || true
 	@# Of every changed reader, the results that are wrong and called complete in spite of the audit: "caught" ones.
-	ENUMERATE=audit target/tools/bin/cargo-mutants mutants --dir target/mutants --output target/audited -- enumeration || true
+	@# Built as a release is: no assertions, but numbers are checked.
+	ENUMERATE=audit CARGO_PROFILE_TEST_DEBUG_ASSERTIONS=false CARGO_PROFILE_TEST_OVERFLOW_CHECKS=true \
+		target/tools/bin/cargo-mutants mutants --dir target/mutants --output target/audited -- enumeration || true
 	@echo "changes of the reader whose wrong results the audit passes: $$(wc -l < target/audited/mutants.out/caught.txt)"
 
 # Looks, by coverage, for inputs that fail a check, each target for the given time: make fuzz SECONDS=600 TARGETS=number

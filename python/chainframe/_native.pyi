@@ -3003,6 +3003,8 @@ class Report:
           last comparison with the chain for settled records; None without such records;
         - `reason`: why the result is not kept, or what was removed from the cache; None if there is nothing to say.
 
+        Of a query with several values: the sum for its lists, the earliest time, and the first reason.
+
         Examples
         --------
         >>> client.with_options(cache="cache").blocks().collect().report.cache["records"]

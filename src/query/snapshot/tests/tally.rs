@@ -1,5 +1,7 @@
 //! Reads every schedule of a case, and counts what came of them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::bounds::Bounds;
 use super::choices::Exhaustive;
 use super::world::{Verdict, World};
@@ -36,7 +38,7 @@ pub fn enumerate(bounds: Bounds) -> Tally {
     let mut tally = Tally::default();
     loop {
         let mut world = World::new(bounds, &mut choices);
-        let verdict = world.read();
+        let verdict = if size == Size::Audit { read_mutated(&mut world) } else { world.read() };
         tally.schedules += 1;
         tally.requests += world.requests as u64;
         match verdict {
@@ -58,6 +60,11 @@ pub fn enumerate(bounds: Bounds) -> Tally {
             return tally;
         }
     }
+}
+
+/// Reads with mutated code. A panic, as that of a counter below zero, is an error to the caller of the package.
+fn read_mutated(world: &mut World<'_>) -> Verdict {
+    catch_unwind(AssertUnwindSafe(|| world.read())).unwrap_or_else(|_| Verdict::Drift("a panic".into()))
 }
 
 /// Prints the current schedule.
