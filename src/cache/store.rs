@@ -1,18 +1,20 @@
 //! The database of a cache. Each operation opens it, so that threads, forked children and other processes share no
 //! connection; SQLite serializes their transactions.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Anchor, Cache, Entry, Facts, Key, hash, hex};
 use crate::columns::{Columns, from_json, to_json};
 use crate::interface::RecordType;
-use crate::process::PerProcess;
+use crate::process::{ForkSafeMutex, PerProcess};
 
 /// Name of the database. Another version of the format has another name, and is ignored.
 const FILE: &str = "chainframe-1.sqlite3";
@@ -48,8 +50,10 @@ const OLDEST_BEYOND: &str = "
         ) where bytes > ?1
     )";
 
-/// Held during an operation: SQLite sleeps when another thread has the database.
-static OPERATING: PerProcess<Arc<Mutex<()>>> = PerProcess::new();
+/// Locks of the databases by directory, for [`Cache::turn`].
+static TURNS: PerProcess<Arc<ForkSafeMutex<Turns>>> = PerProcess::new();
+
+type Turns = HashMap<PathBuf, Arc<Mutex<()>>>;
 
 /// Problem with the cache, as a sentence.
 pub type Failure = String;
@@ -71,6 +75,13 @@ pub struct Summary {
 impl Cache {
     fn path(&self) -> PathBuf {
         self.directory().join(FILE)
+    }
+
+    /// Waits until no other task of this process uses the database: SQLite would let its thread sleep.
+    pub async fn turn(&self) -> OwnedMutexGuard<()> {
+        let Ok(turns) = TURNS.get(|| Ok::<_, Infallible>(Arc::default()));
+        let turn = turns.lock().entry(self.directory().to_owned()).or_default().clone();
+        turn.lock_owned().await
     }
 
     /// Opens the database, which only its owner can read.
@@ -101,8 +112,6 @@ impl Cache {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
-        let Ok(operating) = OPERATING.get(|| Ok::<_, Infallible>(Arc::default()));
-        let _operating = operating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut connection = self.open()?;
         work(&mut connection).map_err(|error| self.failed(&error))
     }
@@ -291,126 +300,4 @@ fn checksum(facts: &str, rows: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cache::Extent;
-    use crate::columns::ColumnsBuilder;
-    use crate::interface::record;
-
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("chainframe-cache-{name}-{}", std::process::id()));
-            drop(std::fs::remove_dir_all(&path));
-            Self(path)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            drop(std::fs::remove_dir_all(&self.0));
-        }
-    }
-
-    fn block() -> &'static RecordType {
-        record("Block").unwrap()
-    }
-
-    fn key(service: &str, query: i64) -> Key {
-        Key::new(format!("https://{service}"), "main", "blocks", &serde_json::json!({ "height": query }), "Block")
-    }
-
-    fn entry(rows: usize, read_at: i64) -> Entry {
-        let mut columns = ColumnsBuilder::new(block(), rows);
-        (0..rows).for_each(|_| columns.finish_row());
-        let rows: Arc<[Columns]> = vec![columns.finish()].into();
-        Entry { facts: Facts { extent: Extent::Settled, read_at }, rows }
-    }
-
-    fn count(cache: &Cache, key: &Key, now: i64) -> Option<usize> {
-        cache.get(key, block(), now).unwrap().map(|entry| entry.rows.iter().map(Columns::rows).sum())
-    }
-
-    #[test]
-    fn entries_are_kept_apart_by_query_and_service_and_discarded_by_service() {
-        let directory = Directory::new("keys");
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
-        for (service, query, rows) in [("a", 1, 3), ("a", 2, 4), ("b", 1, 5)] {
-            cache.put(&key(service, query), block(), &entry(rows, 0), 0).unwrap();
-        }
-        assert_eq!(count(&cache, &key("a", 1), 0), Some(3));
-        assert_eq!(count(&cache, &key("a", 2), 0), Some(4));
-        assert_eq!(count(&cache, &key("b", 1), 0), Some(5));
-        assert_eq!(count(&cache, &key("b", 2), 0), None);
-        cache.discard_service(&key("a", 9)).unwrap();
-        assert_eq!(count(&cache, &key("a", 2), 0), None);
-        assert_eq!(count(&cache, &key("b", 1), 0), Some(5));
-        assert_eq!(cache.clear().unwrap(), 1);
-        assert_eq!(count(&cache, &key("b", 1), 0), None);
-    }
-
-    #[test]
-    fn old_entries_and_those_of_the_future_are_not_returned() {
-        let directory = Directory::new("age");
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
-        cache.put(&key("a", 1), block(), &entry(1, 1_000), 1_000).unwrap();
-        assert_eq!(count(&cache, &key("a", 1), 61_000), Some(1));
-        assert_eq!(count(&cache, &key("a", 1), 61_001), None);
-        assert_eq!(count(&cache, &key("a", 1), 999), None);
-        cache.put(&key("a", 2), block(), &entry(1, 61_001), 61_001).unwrap();
-        assert_eq!(cache.list().unwrap().len(), 1);
-    }
-
-    #[test]
-    fn entries_that_were_used_longest_ago_are_removed_beyond_the_bound() {
-        let directory = Directory::new("size");
-        let size = to_json(block(), &entry(1, 0).rows).unwrap().len() as i64;
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 2 * size).unwrap();
-        for query in 1..3 {
-            cache.put(&key("a", query), block(), &entry(1, query), query).unwrap();
-        }
-        assert_eq!(count(&cache, &key("a", 1), 3), Some(1));
-        cache.put(&key("a", 3), block(), &entry(1, 4), 4).unwrap();
-        let left: Vec<_> = (1..4).map(|query| count(&cache, &key("a", query), 5)).collect();
-        assert_eq!(left, [Some(1), None, Some(1)]);
-        cache.put(&key("a", 4), block(), &entry(100_000, 6), 6).unwrap();
-        assert_eq!(count(&cache, &key("a", 4), 6), None);
-    }
-
-    #[test]
-    fn damaged_rows_are_discarded() {
-        let directory = Directory::new("damage");
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
-        cache.put(&key("a", 1), block(), &entry(2, 0), 0).unwrap();
-        let changed = "update entries set facts = replace(facts, 'Settled', 'settled')";
-        cache.with(|connection| connection.execute(changed, [])).unwrap();
-        assert_eq!(count(&cache, &key("a", 1), 0), None);
-        assert!(cache.list().unwrap().is_empty());
-    }
-
-    #[test]
-    fn heads_and_anchors_rise_only() {
-        let directory = Directory::new("heads");
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
-        let block = |height| Anchor { height, block_hash: format!("0x{height}") };
-        assert_eq!(cache.head(&key("a", 1), "MAIN").unwrap(), None);
-        for height in [7, 9, 8] {
-            cache.saw_head(&key("a", 1), "MAIN", height, height).unwrap();
-            cache.raise_anchor(&key("a", 1), "MAIN", &block(height)).unwrap();
-        }
-        assert_eq!(cache.head(&key("a", 2), "MAIN").unwrap(), Some((9, 9)));
-        assert_eq!(cache.anchor(&key("a", 2), "MAIN").unwrap(), Some(block(9)));
-        assert_eq!(cache.anchor(&key("a", 2), "ZONE").unwrap(), None);
-    }
-
-    #[test]
-    fn a_file_that_is_no_database_is_a_failure_and_not_a_result() {
-        let directory = Directory::new("foreign");
-        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
-        std::fs::write(cache.path(), "something else, longer than the header of a database").unwrap();
-        assert!(cache.get(&key("a", 1), block(), 0).unwrap_err().ends_with(", and was removed"));
-        cache.put(&key("a", 1), block(), &entry(1, 0), 0).unwrap();
-        assert_eq!(count(&cache, &key("a", 1), 0), Some(1));
-    }
-}
+mod tests;

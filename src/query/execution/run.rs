@@ -54,8 +54,8 @@ pub struct Run {
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
-    /// True if the caller needs no more of the list, so that its length does not matter.
-    ends_here: bool,
+    /// The query before `end_here`: the list may have to be read again.
+    whole: Option<Query>,
     first_page: FirstPage,
 }
 
@@ -105,7 +105,7 @@ impl Run {
             sizes: SliceSizes::default(),
             end: None,
             max_in_flight: usize::MAX,
-            ends_here: false,
+            whole: None,
             first_page,
             observed: Observed::default(),
         }
@@ -164,8 +164,9 @@ impl Run {
 
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
     pub fn end_here(&mut self) {
-        self.query = self.query.limited_to(self.output.delivered);
-        self.ends_here = true;
+        let limited = self.query.limited_to(self.output.delivered);
+        let query = std::mem::replace(&mut self.query, limited);
+        self.whole.get_or_insert(query);
     }
 
     /// The end of the list, once it was reached.

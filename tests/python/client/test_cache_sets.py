@@ -10,6 +10,7 @@ import pytest
 import chainframe as cf
 from cache_histories import lists_of
 from chainframe.testing import LocalService, LoggedRequest
+from strict_server import Request, Response, StrictServer, error, page_of
 
 ADDRESS = "0x" + "a" * 40
 
@@ -173,3 +174,80 @@ def test_address_list_is_continued_while_the_api_has_all_of_its_records(
         assert list(read) == list(fresh)
         assert read.report.requests == expected.get("requests", fresh.report.requests)
         assert read.report.reasons == first.report.reasons
+        assert read.report.cache is not None
+        assert (read.report.cache["records"] > 0) == bool(expected)
+
+
+class ReorganizedBlocks:
+    """A list of blocks with a count. Those at the end of its first page are replaced before its second request."""
+
+    def __init__(self) -> None:
+        self.hashes = [f"0xb{height}" for height in range(300, 0, -1)]
+        self.requests = 0
+        self.is_reorganized = False
+        self.fails_from = 0
+
+    def __call__(self, request: Request) -> Response:
+        self.requests += 1
+        if self.is_reorganized and self.requests == 2:
+            self.hashes[45:56] = [text.replace("0xb", "0xc") for text in self.hashes[45:56]]
+        if self.fails_from and self.requests >= self.fails_from:
+            return error(401, "50113")
+        page, limit = (int(request.query[name]) for name in ("page", "limit"))
+        shown = self.hashes[(page - 1) * limit : page * limit]
+        counts = {"totalPage": str(-(-len(self.hashes) // limit)), "total": str(len(self.hashes))}
+        rows = [{"height": text[3:], "hash": text} for text in shown]
+        return page_of("blocks", rows, limit=str(limit), **counts)
+
+
+@pytest.fixture
+def reorganized(tmp_path: Path) -> Iterator[tuple[ReorganizedBlocks, cf.Client]]:
+    """Blocks that are kept, then gain one, and are reorganized while the list is compared with what is kept."""
+    with StrictServer() as server:
+        blocks = ReorganizedBlocks()
+        server.on("blocks", blocks)
+        with server.client(cache=cf.Cache(tmp_path, settle=70)) as client:
+            client.blocks(page_size=50).collect()
+            blocks.hashes.insert(0, "0xb301")
+            blocks.requests, blocks.is_reorganized = 0, True
+            yield blocks, client
+
+
+def test_list_that_changes_while_it_is_compared_is_compared_again(
+    reorganized: tuple[ReorganizedBlocks, cf.Client],
+) -> None:
+    blocks, client = reorganized
+    read = client.blocks(page_size=50).collect()
+    assert [block.hash for block in read] == blocks.hashes
+    assert (read.report.rereads, blocks.requests) == (1, 6)
+    assert read.report.cache is not None
+    assert read.report.cache["records"] > 200
+
+
+@pytest.mark.parametrize("fails_from", [5, 6])
+def test_list_that_is_compared_again_is_continued_after_an_error(
+    reorganized: tuple[ReorganizedBlocks, cf.Client], fails_from: int
+) -> None:
+    blocks, client = reorganized
+    blocks.fails_from = fails_from
+    with pytest.raises(cf.AuthenticationError) as raised:
+        client.blocks(page_size=50).collect()
+    blocks.fails_from = 0
+    assert raised.value.partial
+    rest = client.resume(raised.value.cursor or "").collect()
+    assert [block.hash for records in (raised.value.partial, rest) for block in records] == blocks.hashes
+
+
+def test_one_comparison_shows_that_the_chain_of_a_set_has_changed(tmp_path: Path) -> None:
+    with LocalService(transactions=1_500, seed=7, simulated=True) as service:
+        heights = names(service)[2]
+        cache = cf.Cache(tmp_path, settle=4)
+        first = service.client(cache=cache).blocks(height=heights).collect()
+        service.reorg = (1, 250)
+        service.client().blocks(max_items=1).collect()
+        service.reorg = None
+        read = service.client(cache=cache).blocks(height=heights).collect()
+        assert lists_of(read) == lists_of(service.client().blocks(height=heights).collect()) != lists_of(first)
+        # What is kept of the new chain is not removed by the comparisons of other lists.
+        assert len(cache.entries()) == len(heights)
+        assert service.client(cache=cache).blocks(height=heights).collect().report.requests <= 1

@@ -3,7 +3,7 @@
 use super::heights;
 use crate::cache::{Entry, Extent, Shape};
 use crate::columns::{Columns, Value};
-use crate::interface::{Kind, ResultLimit};
+use crate::interface::ResultLimit;
 use crate::query::execution::heights::call;
 use crate::query::execution::resolve::is_recent;
 use crate::query::request::Query;
@@ -16,10 +16,9 @@ fn shows_head(query: &Query) -> bool {
 
 /// True if the last record is younger than a year.
 fn ends_recently(records: &Records, query: &Query) -> bool {
-    let time = records.record().fields.iter().position(|field| field.kind == Kind::Time);
     let last = records.len().checked_sub(1).and_then(|last| records.locate(last));
-    let time = time.zip(last).map(|(time, (columns, row))| columns.value(time, row));
-    matches!(time, Some(Value::Time(time)) if is_recent(query, time))
+    let Some((time, (columns, row))) = records.record().time().zip(last) else { return false };
+    matches!(columns.value(time, row), Value::Time(time) if is_recent(query, time))
 }
 
 /// State of a transaction that is not in a block yet, or may leave it.
@@ -32,8 +31,8 @@ pub(super) struct HeldList {
     shape: Shape,
     /// True if each block of the chain is in the list.
     shows_head: bool,
-    /// True if the API drops the oldest records of the list.
-    ages: bool,
+    /// True if the API drops the oldest records of the list, and may have dropped the last of these.
+    may_have_aged: bool,
     /// True if the records are all that the pages have.
     counts_pages: bool,
     /// Number of records that are wanted of the list; `None` if all are.
@@ -64,17 +63,13 @@ impl HeldList {
     pub fn new(entry: Entry, query: &Query, settle: i64) -> Option<Self> {
         let Extent::List { shape } = entry.facts.extent else { return None };
         let records = Records::new(query.record(), entry.rows.to_vec());
-        let ages = query.endpoint().limit == ResultLimit::LastYear;
-        if ages && shape.total.is_none() && !ends_recently(&records, query) {
-            // Nothing would show that the list has lost its oldest records.
-            return None;
-        }
+        let drops_old = query.endpoint().limit == ResultLimit::LastYear;
         Some(Self {
             // By the distance of now: another one may be set since.
             settled: Settled::of(&records, settle),
             wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
             shows_head: shows_head(query),
-            ages,
+            may_have_aged: drops_old && !ends_recently(&records, query),
             counts_pages: !query.options().exclude_undated,
             records,
             shape,
@@ -89,6 +84,11 @@ impl HeldList {
 
     /// Returns where the first records of a list meet those that are kept; `None` if they do not reach so far.
     pub fn meet(&self, fresh: &Records, shape: Shape, is_first_page: bool) -> Result<Option<Joint>, Difference> {
+        let counts = shape.total.zip(self.shape.total);
+        if self.may_have_aged && counts.is_none() {
+            // Nothing would show that the list has lost its oldest records.
+            return Err(Difference::Aged);
+        }
         if is_first_page && self.is_unchanged(fresh, shape) {
             return Ok(Some(Joint { fresh: 0, held_from: 0, has_news: false }));
         }
@@ -102,10 +102,9 @@ impl HeldList {
         if shown > held || fresh.slice(fresh_from, shown) != self.records.slice(settled.from, shown) {
             return Err(Difference::Contradiction);
         }
-        let counts = shape.total.zip(self.shape.total);
         let counted = counts.map(|(now, before)| i128::from(now) - i128::from(before));
         let received = fresh_from as i128 - settled.from as i128;
-        if self.ages && counted.is_some_and(|counted| counted < received) {
+        if self.may_have_aged && counted.is_some_and(|counted| counted < received) {
             return Err(Difference::Aged);
         }
         if counted.is_some_and(|counted| counted != received) || self.has_other_pages(fresh_from + held, shape) {

@@ -28,21 +28,26 @@ enum Stage {
 impl CachedList {
     /// Returns the records that are known before the run returns pages of its own.
     async fn known(&mut self) -> Result<Option<Page>, Error> {
-        let Some(cache) = cache_of(self.start.query().client()) else {
+        let reading = match cache_of(self.start.query().client()) {
+            Some(cache) => CachedRead::new(cache, &self.start, &self.run)?,
+            None => None,
+        };
+        let Some(mut reading) = reading else {
+            self.run.hand_out();
             self.stage = Stage::Reading(None);
             return Ok(None);
         };
-        let mut reading = CachedRead::new(cache, &self.start, &self.run)?;
-        let known = match &mut reading {
-            Some(reading) => reading.known(&mut self.run).await,
-            None => Ok(None),
-        };
-        let (stage, page) = match known {
+        let (stage, page) = match reading.known(&mut self.run).await {
             Ok(Some(records)) => {
                 let end = KnownPage::to_end(self.start.query(), self.run.report());
                 (Stage::Ended, page_of(&records, Checkpoint::after(end, records.len())))
             }
-            Ok(None) => (Stage::Reading(reading.map(Box::new)), self.collected()),
+            Ok(None) => (Stage::Reading(Some(Box::new(reading))), self.collected()),
+            Err(error @ Error::Drift { .. }) => {
+                // Nothing was returned: the set reads the list again.
+                self.run.report().update(|report| report.records = 0);
+                return Err(error);
+            }
             Err(error) => (Stage::Failed(error), self.collected()),
         };
         self.stage = stage;

@@ -1,19 +1,19 @@
 //! `CachedRead`: the read of one list, or of slices, with what the cache has of it.
 
-use super::list::{Difference, HeldList, Settled};
+use super::list::{Difference, HeldList, Joint, Settled};
 use super::{INCOMPLETE, highest_block, note, now};
 use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
 use crate::client::Error;
 use crate::columns::Projection;
 use crate::interface::{RecordType, ResultLimit};
-use crate::message::{Hint, Message};
+use crate::message::Message;
 use crate::process;
 use crate::query::evidence::{Evidence, Part};
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::reasons::age_limit;
 use crate::query::execution::run::{Run, evidence_of};
 use crate::query::request::{GrowthOrder, Query};
-use crate::query::results::{CacheUse, Entries, Page, Records};
+use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 
 const DIVIDED: &str = "A list that is longer than the result window is not kept";
 
@@ -31,16 +31,8 @@ pub(super) enum Kind {
 pub(super) struct RangeRead {
     /// The newest block before it was read.
     pub newest: Option<Anchor>,
-    /// The heights below, which are not requested.
-    pub below: Option<Below>,
-}
-
-pub(super) struct Below {
-    pub records: usize,
-    /// Time as of which they are those of the service, in Unix milliseconds.
-    pub as_of: i64,
-    /// When they were read.
-    pub read_at: i64,
+    /// When the heights below were read, which are not requested, in Unix milliseconds.
+    pub below_read_at: Option<i64>,
 }
 
 impl Kind {
@@ -94,6 +86,8 @@ pub(super) struct CachedRead {
     /// When it began, in Unix milliseconds.
     pub started: i64,
     pub kind: Kind,
+    /// Number of removals from the cache when the run began to read what is not known.
+    discards: u64,
 }
 
 impl CachedRead {
@@ -109,21 +103,24 @@ impl CachedRead {
         };
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
-        Ok(Some(Self { cache, query, key: key(start)?, record, started, kind }))
+        let key = key(start)?;
+        Ok(Some(Self { cache, query, key, record, started, kind, discards: 0 }))
     }
 
     /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
     /// run, which may have collected its first records already.
     pub async fn known(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
-        match self.kind {
-            Kind::List(_) => self.known_list(run).await,
+        let known = match self.kind {
+            Kind::List(_) => self.known_list(run).await?,
             Kind::Heights(_) => {
                 let (known, range) = self.known_heights(run).await?;
                 self.kind = Kind::Heights(range);
-                Ok(known)
+                known
             }
-            Kind::Fixed => self.known_fixed(run).await,
-        }
+            Kind::Fixed => self.known_fixed(run).await?,
+        };
+        self.discards = self.query.client().cache_checks().discards();
+        Ok(known)
     }
 
     /// Takes notice of a page of the run.
@@ -141,7 +138,7 @@ impl CachedRead {
         match &self.kind {
             Kind::List(_) if run.is_divided() => note(run, DIVIDED),
             Kind::List(Some(shape)) if self.has_all(run, records)? => {
-                self.keep_list(run, records, *shape, self.started);
+                self.keep_list(run, records, *shape, self.started).await;
             }
             Kind::List(_) => note(run, INCOMPLETE),
             Kind::Heights(range) => self.finish_heights(run, records, range).await?,
@@ -151,19 +148,26 @@ impl CachedRead {
     }
 
     /// Returns the entry of the result.
-    pub fn held(&self, run: &Run) -> Option<Entry> {
-        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).flatten()
+    pub async fn held(&self, run: &Run) -> Option<Entry> {
+        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).await.flatten()
     }
 
     /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
-    pub fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
+    pub async fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
+        let _turn = self.cache.turn().await;
         process::long(operation).map_err(|failure| note(run, format!("The cache {failure}"))).ok()
     }
 
     /// Removes all that is kept of the service: its chain has changed below the settled heights.
-    pub fn discard(&self, run: &Run) {
+    pub async fn discard(&self, run: &Run) {
         note(run, "What was kept contradicted the service, and was removed");
-        self.noted(run, || self.cache.discard_service(&self.key));
+        self.query.client().cache_checks().discarded();
+        self.noted(run, || self.cache.discard_service(&self.key)).await;
+    }
+
+    /// True if another list has contradicted what was kept since this one was begun, which may be of the same chain.
+    pub fn is_of_removed(&self) -> bool {
+        self.query.client().cache_checks().discards() != self.discards
     }
 
     /// True if the records are all that the API has. A list of an address may be complete but for what is too old for it.
@@ -172,8 +176,7 @@ impl CachedRead {
         if report.complete || self.query.endpoint().limit != ResultLimit::LastYear {
             return Ok(report.complete);
         }
-        let limit = self.age_limit(run, records, &self.evidence(records)?);
-        Ok(limit.is_some_and(|limit| report.reasons.to_vec() == [limit]))
+        Ok(is_only(&report, self.age_limit(run, records, &self.evidence(records)?).as_ref()))
     }
 
     fn evidence(&self, records: &Records) -> Result<Evidence, Error> {
@@ -189,13 +192,25 @@ impl CachedRead {
         age_limit(run.query(), count, evidence).filter(|_| is_to_end)
     }
 
-    /// Reports the records that were not requested, and the evidence of all.
-    pub fn served(&self, run: &Run, held: usize, records: &Records, as_of: i64) -> Result<(), Error> {
+    /// Reports records that were not requested.
+    pub fn count_held(&self, run: &Run, held: usize, as_of: i64) {
+        self.query.client().add_cached(held as u64);
+        run.report().update(|report| {
+            let cache = report.cache.get_or_insert_default();
+            cache.records = held as u64;
+            cache.as_of = Some(as_of);
+        });
+    }
+
+    /// Reports all records, some of which were not requested, and their evidence. Returns true if they are all that the API
+    /// has.
+    pub fn served(&self, run: &Run, records: &Records) -> Result<bool, Error> {
         let evidence = self.evidence(records)?;
         let findings = evidence.findings(self.query.max_items().is_none());
         let limit = self.age_limit(run, records, &evidence);
-        self.query.client().add_cached(held as u64);
         let is_limited = limit.is_some();
+        let before = run.report().read();
+        let has_all = before.complete || is_only(&before, limit.as_ref());
         limit.into_iter().for_each(|limit| run.report().add_reason(limit));
         run.report().update(|report| {
             report.evidence = findings;
@@ -205,70 +220,62 @@ impl CachedRead {
                 // They are about a run without records.
                 report.remarks = Entries::default();
             }
-            let cache = report.cache.get_or_insert_default();
-            cache.records = held as u64;
-            cache.as_of = Some(as_of);
         });
-        Ok(())
+        Ok(has_all)
     }
 
     /// Keeps a result.
-    pub fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
+    pub async fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
         let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
-        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client())));
+        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client()))).await;
     }
 
     /// Reads the first pages of a list, newest record first, until they meet what is kept of it.
     async fn known_list(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
-        let Some(entry) = self.held(run) else { return Ok(None) };
+        let Some(entry) = self.held(run).await else { return Ok(None) };
         let read_at = entry.facts.read_at;
         let Some(held) = HeldList::new(entry, &self.query, self.cache.settle()) else { return Ok(None) };
-        if !self.meets(run, &held).await? {
-            return Ok(None);
-        }
-        // The first pages may have been read again since they met the list.
+        let Some((shape, joint)) = self.met(run, &held).await? else { return Ok(None) };
         let fresh = run.partial().read();
-        let is_only_page = fresh.len() as u64 <= self.query.page_size();
-        let shape = self.shape();
-        let Some(Ok(Some(joint))) = shape.map(|shape| held.meet(&fresh, shape, is_only_page)) else {
-            let problem = Message::new("the list changed while it was compared with the cache");
-            return Err(Error::Drift { endpoint: self.query.endpoint().name, problem: problem.hint(Hint::RetryLater) });
-        };
         let records = held.join(&fresh, &joint);
-        self.served(run, records.len() - joint.fresh, &records, self.started)?;
-        if let (Some(shape), true, true) = (shape, joint.has_news, self.has_all(run, &records)?) {
-            self.keep_list(run, &records, shape, read_at);
+        self.count_held(run, records.len() - joint.fresh, self.started);
+        if self.served(run, &records)? && joint.has_news {
+            self.keep_list(run, &records, shape, read_at).await;
         }
         Ok(Some(records))
     }
 
-    /// Reads pages until they meet the list that is kept. False if they do not, or contradict it.
-    async fn meets(&mut self, run: &mut Run, held: &HeldList) -> Result<bool, Error> {
+    /// Reads pages until they meet the list that is kept. `None` if they do not, or contradict it.
+    async fn met(&mut self, run: &mut Run, held: &HeldList) -> Result<Option<(Shape, Joint)>, Error> {
         run.compare_pages();
-        let mut is_met = false;
+        let mut met = None;
         while let Some(page) = run.next().await? {
             self.add(&page);
             let is_first = page.number == 1;
+            if is_first {
+                // A list that changed meanwhile is read again.
+                met = None;
+            }
             let Some(shape) = self.shape() else { continue };
-            if is_met || !is_first && !held.may_meet(&page.columns) {
+            if met.is_some() || !is_first && !held.may_meet(&page.columns) {
                 continue;
             }
             match held.meet(&run.partial().read(), shape, is_first) {
                 Ok(None) => {}
-                Ok(Some(_)) => {
-                    is_met = true;
+                Ok(Some(joint)) => {
+                    met = Some((shape, joint));
                     run.end_here();
                 }
                 Err(difference) => {
                     if difference == Difference::Contradiction {
-                        self.discard(run);
+                        self.discard(run).await;
                     }
                     run.read_ahead();
-                    return Ok(false);
+                    return Ok(None);
                 }
             }
         }
-        Ok(is_met)
+        Ok(met)
     }
 
     /// Size of a list on its first page.
@@ -280,38 +287,43 @@ impl CachedRead {
     }
 
     /// Keeps a list, and the highest settled block that it shows.
-    fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
+    async fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
         if let Some(settled) = Settled::of(records, self.cache.settle()) {
-            self.saw_head(run, settled.top);
-            self.anchor_by_list(run, records, settled.height);
+            self.saw_head(run, settled.top).await;
+            self.anchor_by_list(run, records, settled.height).await;
         }
-        self.keep(run, records, Extent::List { shape }, read_at);
+        self.keep(run, records, Extent::List { shape }, read_at).await;
     }
 
     /// Makes the highest settled block of a list the anchor, if the list shows that it is of the same chain as the anchor
     /// that is kept.
-    fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
+    async fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
         let Some(found) = highest_block(records, settled) else { return };
-        if let Some(kept) = self.anchor(run) {
+        if let Some(kept) = self.anchor(run).await {
             match highest_block(records, kept.height) {
                 Some(shown) if shown == kept => {}
-                Some(shown) if shown.height == kept.height => self.discard(run),
+                Some(shown) if shown.height == kept.height => self.discard(run).await,
                 _ => return,
             }
         }
-        self.raise_anchor(run, &found);
+        self.raise_anchor(run, &found).await;
     }
 
     /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
-    pub fn anchor(&self, run: &Run) -> Option<Anchor> {
-        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).flatten()
+    pub async fn anchor(&self, run: &Run) -> Option<Anchor> {
+        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).await.flatten()
     }
 
-    pub fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
-        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor));
+    pub async fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
+        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor)).await;
     }
 
-    pub fn saw_head(&self, run: &Run, height: i64) {
-        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client())));
+    pub async fn saw_head(&self, run: &Run, height: i64) {
+        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client()))).await;
     }
+}
+
+/// True if a result is incomplete for this reason alone.
+fn is_only(report: &Report, reason: Option<&Message>) -> bool {
+    reason.is_some_and(|reason| report.reasons.to_vec() == [reason.clone()])
 }

@@ -3,7 +3,7 @@
 //! same, a range up to it is not requested again either.
 
 use super::list::{before_provisional, has_provisional};
-use super::read::{Below, CachedRead, RangeRead};
+use super::read::{CachedRead, RangeRead};
 use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
@@ -21,7 +21,7 @@ impl CachedRead {
     /// Returns a range of heights, lowest first. Otherwise the caller reads the heights above those that are kept, which the
     /// run has collected.
     pub(super) async fn known_heights(&self, run: &mut Run) -> Result<(Option<Records>, RangeRead), Error> {
-        let mut held = self.held(run).and_then(|entry| HeldHeights::new(entry, self.record));
+        let mut held = self.held(run).await.and_then(|entry| HeldHeights::new(entry, self.record));
         let mut range = RangeRead::default();
         if held.as_ref().is_none_or(HeldHeights::is_open) {
             range.newest = self.newest(run).await?;
@@ -37,24 +37,24 @@ impl CachedRead {
             return Ok((Some(self.all_held(run, held, as_of)?), range));
         }
         run.continue_after(&held.records, held.next, wanted)?;
-        range.below = Some(Below { records: held.records.len(), as_of, read_at: held.read_at });
+        self.count_held(run, held.records.len(), as_of);
+        range.below_read_at = Some(held.read_at);
         Ok((None, range))
     }
 
     /// Keeps a range of heights that was read to its end.
     pub(super) async fn finish_heights(&self, run: &Run, records: &Records, range: &RangeRead) -> Result<(), Error> {
-        let mut read_at = self.started;
-        if let Some(below) = &range.below {
-            self.served(run, below.records, records, below.as_of)?;
-            read_at = below.read_at;
+        if range.below_read_at.is_some() {
+            self.served(run, records)?;
         }
-        self.keep_heights(run, records, range.newest.clone(), read_at).await;
+        self.keep_heights(run, records, range.newest.clone(), range.below_read_at.unwrap_or(self.started)).await;
         Ok(())
     }
 
     fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Result<Records, Error> {
         run.end_unread();
-        self.served(run, held.records.len(), &held.records, as_of)?;
+        self.count_held(run, held.records.len(), as_of);
+        self.served(run, &held.records)?;
         Ok(held.records)
     }
 
@@ -66,7 +66,7 @@ impl CachedRead {
 
     /// Returns a lookup or a list of one block.
     pub(super) async fn known_fixed(&self, run: &mut Run) -> Result<Option<Records>, Error> {
-        let Some(entry) = self.held(run) else { return Ok(None) };
+        let Some(entry) = self.held(run).await else { return Ok(None) };
         if entry.facts.extent != Extent::Settled {
             return Ok(None);
         }
@@ -76,7 +76,8 @@ impl CachedRead {
         let top = highest(&records).unwrap_or(i64::MAX);
         let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else { return Ok(None) };
         run.end_unread();
-        self.served(run, records.len(), &records, as_of)?;
+        self.count_held(run, records.len(), as_of);
+        self.served(run, &records)?;
         Ok(Some(records))
     }
 
@@ -95,7 +96,7 @@ impl CachedRead {
             note(run, "The chain changed while a range of heights was read, which is not kept");
             return;
         }
-        self.saw_head(run, newest.height);
+        self.saw_head(run, newest.height).await;
         let settled = newest.height - self.cache.settle();
         let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
         let is_cut = self.query.max_items().is_some_and(|most| records.len() as u64 >= most);
@@ -110,7 +111,16 @@ impl CachedRead {
         self.anchor_by_request(run, records, settled).await;
         let end = (end <= settled).then_some(end);
         let head = reaches_newest.then_some(newest);
-        self.keep(run, records, Extent::Heights { low, next, end, head }, read_at);
+        self.keep_unless_removed(run, records, Extent::Heights { low, next, end, head }, read_at).await;
+    }
+
+    /// Keeps a result that does not show by itself of which chain it is, unless that chain was removed meanwhile.
+    async fn keep_unless_removed(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
+        if self.is_of_removed() {
+            note(run, "What was kept contradicted the service while this was read, which is not kept");
+            return;
+        }
+        self.keep(run, records, extent, read_at).await;
     }
 
     pub(super) async fn keep_fixed(&self, run: &Run, records: &Records) {
@@ -127,7 +137,7 @@ impl CachedRead {
         match self.settled_height(run, top, top).await {
             Some(settled) if top <= settled => {
                 self.anchor_by_request(run, records, settled).await;
-                self.keep(run, records, Extent::Settled, self.started);
+                self.keep_unless_removed(run, records, Extent::Settled, self.started).await;
             }
             _ => note(run, NOT_SETTLED),
         }
@@ -136,15 +146,17 @@ impl CachedRead {
     /// The highest settled height, as far as it takes to tell whether `height` is settled. The chain has the height `seen`.
     async fn settled_height(&self, run: &Run, seen: i64, height: i64) -> Option<i64> {
         let settle = self.cache.settle();
-        let known = self.noted(run, || self.cache.head(&self.key, self.query.chain()))?;
+        // Other lists of a set need the same height.
+        let _comparing = self.query.client().cache_checks().compare().await;
+        let known = self.noted(run, || self.cache.head(&self.key, self.query.chain())).await?;
         let head = known.map_or(seen, |(head, _)| head.max(seen));
-        let is_recent = known.is_some_and(|(_, at)| (0..HEAD_VALID).contains(&(self.started - at)));
+        let is_recent = known.is_some_and(|(_, at)| (0..HEAD_VALID).contains(&(now(self.query.client()) - at)));
         if height <= head - settle || is_recent {
             return Some(head - settle);
         }
         // The query does not fail with it: its result is complete.
         let newest = Heights::of(&self.query, run.report()).newest().await.ok().flatten()?;
-        self.saw_head(run, newest.height);
+        self.saw_head(run, newest.height).await;
         Some(newest.height - settle)
     }
 
@@ -152,7 +164,7 @@ impl CachedRead {
     /// if the chain still has it, what is kept below it is of the same chain.
     async fn anchor_by_request(&self, run: &Run, records: &Records, settled: i64) {
         let Some(found) = highest_block(records, settled) else { return };
-        if let Some(kept) = self.anchor(run) {
+        if let Some(kept) = self.anchor(run).await {
             if kept.height >= found.height {
                 return;
             }
@@ -161,23 +173,23 @@ impl CachedRead {
                 return;
             }
         }
-        self.raise_anchor(run, &found);
+        if !self.is_of_removed() {
+            self.raise_anchor(run, &found).await;
+        }
     }
 
     /// The anchor that is kept, at `least` or higher, and the time as of which the chain still has it. `None` if there is none
     /// or it has changed.
     async fn unchanged_anchor(&self, run: &Run, least: i64, is_costly: bool) -> Result<Option<(Anchor, i64)>, Error> {
-        let Some(anchor) = self.anchor(run).filter(|anchor| anchor.height >= least) else { return Ok(None) };
         let client = self.query.client();
-        if is_costly || client.settings().strict {
-            return Ok(self.compared(run, &anchor).await?.map(|at| (anchor, at)));
+        let is_shared = !is_costly && !client.settings().strict;
+        let _comparing = if is_shared { Some(client.cache_checks().compare().await) } else { None };
+        // The comparison of another list may have removed it.
+        let Some(anchor) = self.anchor(run).await.filter(|anchor| anchor.height >= least) else { return Ok(None) };
+        if is_shared && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor) {
+            return Ok(Some((anchor, at)));
         }
-        let _comparing = client.cache_checks().compare().await;
-        let at = match client.cache_checks().recent(self.query.chain(), &anchor) {
-            Some(at) => Some(at),
-            None => self.compared(run, &anchor).await?,
-        };
-        Ok(at.map(|at| (anchor, at)))
+        Ok(self.compared(run, &anchor).await?.map(|at| (anchor, at)))
     }
 
     /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
@@ -186,7 +198,7 @@ impl CachedRead {
         let client = self.query.client();
         let at = now(client);
         if self.block(run, anchor.height).await?.as_ref() != Some(anchor) {
-            self.discard(run);
+            self.discard(run).await;
             return Ok(None);
         }
         client.cache_checks().add(self.query.chain(), anchor.clone(), at);

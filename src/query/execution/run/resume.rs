@@ -72,13 +72,14 @@ pub(in crate::query::execution) struct KnownPage {
     query: Query,
     /// Slice after the records.
     slice: u64,
-    report: SharedReport,
+    /// Report with the records.
+    report: Report,
 }
 
 impl KnownPage {
     /// Records that come before those of the query.
     pub fn before(query: &Query, report: &SharedReport) -> Self {
-        Self { query: query.clone(), slice: 0, report: report.clone() }
+        Self { query: query.clone(), slice: 0, report: report.read() }
     }
 
     /// Records up to the end of the query. It has no slice from there on, however many its range may have.
@@ -89,10 +90,9 @@ impl KnownPage {
 
 impl Resume for KnownPage {
     fn cursor(&self, _row: usize) -> Cursor {
-        let report = self.report.read();
         let mut at = Cursor::at(&self.query, self.slice, 0, ListCheckpoint::default(), self.query.max_items());
-        at.reasons = report.own_reasons();
-        at.missing = report.missing.to_vec();
+        at.reasons = self.report.own_reasons();
+        at.missing = self.report.missing.to_vec();
         at
     }
 }

@@ -51,6 +51,9 @@ impl Run {
         if !self.output.rewind(start) {
             return false;
         }
+        if let Some(query) = self.whole.take() {
+            self.query = query;
+        }
         self.current.latest = None;
         self.dividing.restart();
         let again = self.open(slice);
@@ -69,7 +72,7 @@ impl Run {
         }
         fetcher.conclude()?;
         if is_stopped {
-            if fetcher.list.end() == Some(End::UnknownLength) && !self.ends_here {
+            if fetcher.list.end() == Some(End::UnknownLength) && self.whole.is_none() {
                 self.output.report.add_reason(UNKNOWN_LENGTH);
             }
             // The count of a list of which only the beginning was read is that of more records.

@@ -48,4 +48,7 @@ pub(super) fn add_counts(sum: &mut Report, list: &Report) {
     sum.dropped += list.dropped;
     sum.moved += list.moved;
     sum.rereads += list.rereads;
+    if let Some(cache) = &list.cache {
+        sum.cache.get_or_insert_default().add(cache);
+    }
 }

@@ -61,12 +61,7 @@ impl Outcome {
                 self.reasons.push(reason.clone());
             }
         }
-        report.update(|report| {
-            evidence::add(&mut report.evidence, argument, list.evidence);
-            if let Some(cache) = &list.cache {
-                report.cache.get_or_insert_default().add(cache);
-            }
-        });
+        report.update(|report| evidence::add(&mut report.evidence, argument, list.evidence));
         self.update_verdict(index, report, |verdict| {
             *verdict = Verdict {
                 argument: std::mem::take(&mut verdict.argument),
@@ -112,6 +107,9 @@ impl Outcome {
             report.moved = sum.moved;
             report.rereads = sum.rereads;
             report.progress = progress;
+            if sum.cache.is_some() {
+                report.cache = sum.cache;
+            }
         });
     }
 
