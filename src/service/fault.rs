@@ -189,11 +189,11 @@ impl Declared {
         }
     }
 
-    fn take_seconds(&mut self, kind: &str, least: f64) -> Result<f64, String> {
+    fn take_seconds(&mut self, kind: &str, min: f64) -> Result<f64, String> {
         match self.seconds.take() {
             None => Err(lacks(kind, "seconds")),
-            Some(seconds) if (least..=MOST_SECONDS).contains(&seconds) => Ok(seconds),
-            Some(seconds) => Err(format!("seconds must be from {least} to {MOST_SECONDS}; got {seconds}")),
+            Some(seconds) if (min..=MOST_SECONDS).contains(&seconds) => Ok(seconds),
+            Some(seconds) => Err(format!("seconds must be from {min} to {MOST_SECONDS}; got {seconds}")),
         }
     }
 

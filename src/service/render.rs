@@ -58,7 +58,6 @@ impl Renderer {
 
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
         let record = endpoint.record();
-
         let members = record.sent().map(|(_, field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);

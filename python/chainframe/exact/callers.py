@@ -1,6 +1,6 @@
 """Functions of other libraries that get amounts in another form than the one they ask for.
 
-None of them can be told otherwise, and each asks for what suits pandas' own columns of decimals or of doubles.
+They take no other form, and each requests columns that suit pandas' own decimals or doubles.
 """
 
 from __future__ import annotations

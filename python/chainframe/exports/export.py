@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
-from chainframe.exports import places
+from chainframe.exports import locations
 from chainframe.exports.frames import Frames
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.store import read_manifest
@@ -86,7 +86,7 @@ class Export(Frames):
         --------
         >>> chainframe.exports.Export.open("blocks").verify()
         """
-        path = places.finished_in(directory, "directory", storage_options)
+        path = locations.finished_in(directory, "directory", storage_options)
         if isinstance(path, Path) and path.is_file():
             raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
         manifest = read_manifest(path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._objects import location
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.exports import places, series
+from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
 from chainframe.exports.parquet import ExportRequest, write_parquet, write_parquet_async
@@ -101,7 +101,7 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
     long as it has news. One that could not hold an amount is begun again when amounts are text.
     """
-    number, newest = places.newest_of(directory) or (-1, None)
+    number, newest = locations.newest_of(directory) or (-1, None)
     found = None if newest is None else read_manifest(newest)
     if newest is None or found is None:
         # Nothing is in the directory of the newest, if there is one.

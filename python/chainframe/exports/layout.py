@@ -13,7 +13,7 @@ from chainframe._declared import height_column
 from chainframe._objects import is_url, location
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
-from chainframe.exports.places import exports_in
+from chainframe.exports.locations import exports_in
 from chainframe.exports.series import read
 from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, write_table
 from chainframe.frames import load
@@ -121,11 +121,11 @@ def compact(
         return location(given, parameter, storage_options if is_url(given) else None)
 
     target = located(path, "path")
-    places = [located(getattr(each, "path", each), "series") for each in exports_in(series)]
-    if storage_options is not None and all(isinstance(place, Path) for place in [target, *places]):
+    sources = [located(getattr(each, "path", each), "series") for each in exports_in(series)]
+    if storage_options is not None and all(isinstance(each, Path) for each in [target, *sources]):
         message = "needs a URL that begins with s3://, gs:// or az://"
         raise InvalidParameterError(message, parameter="storage_options")
-    rows = read(places)
+    rows = read(sources)
     plan = _Plan(rows, partition_by, heights_per_partition, max_rows_per_file)
     with destination(target) as files:
         written = 0

@@ -27,7 +27,7 @@ from chainframe.errors import (
     InvalidParameterError,
     PaginationDriftError,
 )
-from chainframe.exports import places, series
+from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
@@ -90,7 +90,7 @@ class ExportRequest:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
         if self.since is not None:
-            since = places.directory_of(self.since, "since", self.storage_options)
+            since = locations.directory_of(self.since, "since", self.storage_options)
             earlier = self._load_earlier(manifest, since)
             manifest.since = series.link(since, self.directory)
             if self.settle is None:
@@ -168,7 +168,7 @@ class ExportRequest:
 
     def _check_no_series(self) -> None:
         """Raises `ExportError` if exports of a series are there, which could not be continued beside one."""
-        if places.newest_of(self.directory) is not None:
+        if locations.newest_of(self.directory) is not None:
             message = f"{self.directory} holds a series of exports; call to_parquet_series, or use another directory"
             raise ExportError(message, path=str(self.directory))
 

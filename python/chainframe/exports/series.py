@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, exists
 from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports.locations import entries, exports_in, finished_in, newest_of
 from chainframe.exports.manifest import Manifest
-from chainframe.exports.places import entries, exports_in, finished_in, newest_of
 from chainframe.exports.rows import amounts, height_of, row_keys
 from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load

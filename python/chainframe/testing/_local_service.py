@@ -251,7 +251,7 @@ class LocalService(_Logged):
         _requests.endpoint(call)
         content = _sources.content(data)
         if isinstance(content, bytes):
-            self._native.load_body(call, content, _sources.source(data))
+            self._native.load_body(call, content, _sources.response_name(data))
         else:
             self._native.load(call, *_normalize.columns(call, content, self.deployment))
 

@@ -42,7 +42,7 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     _requests.endpoint(call)
     content = _sources.content(data)
     if isinstance(content, bytes):
-        return _decode_response(call, content, _sources.source(data), Deployment(), _complete(0))
+        return _decode_response(call, content, _sources.response_name(data), Deployment(), _complete(0))
     columns, sources = _normalize.columns(call, content, Deployment())
     return _restore_records(ENDPOINTS[call]["record"], columns, _complete(len(sources)))
 

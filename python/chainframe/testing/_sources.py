@@ -29,7 +29,7 @@ def _is_json(data: object) -> bool:
     return isinstance(data, bytes | bytearray)
 
 
-def source(data: object) -> str:
+def response_name(data: object) -> str:
     """Return what a response is called in messages."""
     return str(data) if isinstance(data, str | PathLike) and not _is_json(data) else "the response"
 

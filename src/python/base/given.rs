@@ -1,5 +1,6 @@
 //! `GivenSettings`: keyword arguments that are settings. An error names the setting, as PyO3's own errors do not.
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
@@ -46,7 +47,8 @@ impl<'py> GivenSettings<'py> {
 
     /// The value of a setting of this type, which was given.
     pub fn required<T: Readable>(&self, name: &'static str) -> PyResult<T> {
-        setting_of(self.0.as_any().get_item(name)?.as_any(), name)
+        let given = self.item(name)?.ok_or_else(|| PyTypeError::new_err(format!("missing argument '{name}'")))?;
+        setting_of(&given, name)
     }
 }
 

@@ -30,6 +30,7 @@ impl RateLimitState {
         let pause = pause.as_secs_f64();
         format!("RateLimitState(rate={rate}, waiting={waiting}, throttled={throttled}, pause={pause:.3})")
     }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         reduced(py, "_restore_rate_limit_state", (self.rate(), self.waiting(), self.throttled(), self.pause()))
     }

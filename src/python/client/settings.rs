@@ -81,20 +81,20 @@ pub fn checked(
         deadline: if given.item("deadline")?.is_some() { given.optional("deadline")? } else { Some(120.0) },
         max_retries: given.read("max_retries")?.unwrap_or(5),
         rate_limit: match given.read("rate_limit")? {
-            Some(own) => own,
+            Some(value) => value,
             None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
         },
         max_requests: match given.optional("max_requests")? {
-            Some(own) => Some(own),
+            Some(value) => Some(value),
             None => max_requests_of_environment()?,
         },
         concurrency: match given.read("concurrency")? {
-            Some(own) => own,
+            Some(value) => value,
             None => concurrency_of_environment()?.unwrap_or(Concurrency::Auto),
         },
         strict: given.read("strict")?.unwrap_or(false),
         numbers: match given.optional("numbers")? {
-            Some(own) => Some(own),
+            Some(value) => Some(value),
             None => numbers_of_environment()?,
         },
         max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
@@ -102,7 +102,7 @@ pub fn checked(
         ca_bundle: given.optional::<PathBuf>("ca_bundle")?,
         cassette: cassette.map(|cassette| cassette.inner.clone()),
         cache: match given.get("cache")? {
-            Some(own) => Some(own.extract::<GivenCache>()?.checked()?),
+            Some(value) => Some(value.extract::<GivenCache>()?.checked()?),
             None => cache_of_environment()?,
         },
         missing: needed.missing,

@@ -127,7 +127,6 @@ impl Positions {
     pub fn moves<'r>(&self, rows: &'r Columns) -> impl Iterator<Item = Move<'r>> {
         let [from, to, amounts, ids, states, protocols] =
             [self.from, self.to, self.amount, self.id, self.state, self.protocol].map(|column| rows.texts(column));
-
         (0..rows.rows()).filter_map(move |row| {
             let is_pending = match states.get(row)? {
                 SUCCESS => false,

@@ -143,13 +143,13 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
     })
 }
 
-/// Sum for `count` lists, of which some were measured. No list has less than `least`.
-fn sum(measured: impl Iterator<Item = Bounds>, count: u64, least: f64) -> Bounds {
+/// Sum for `count` lists, of which some were measured. No list has less than `min`.
+fn sum(measured: impl Iterator<Item = Bounds>, count: u64, min: f64) -> Bounds {
     let measured: Vec<_> = measured.collect();
     if measured.len() as u64 == count {
         return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
     }
-    scale(&measured, count, least)
+    scale(&measured, count, min)
 }
 
 /// Requests of a list that no other is in flight with: the first one, and those beside the pages.

@@ -50,7 +50,7 @@ impl Follower {
             self.rest_after(LastRound { head: self.head, ..last });
             return Ok(Vec::new());
         }
-        // What is above the position is due by the head of the chain, which may be above the newest record.
+        // Records above the position are due by the height of the chain's head, not by that of the newest record.
         if may_probe && is_held {
             self.phase = Phase::Head;
             return Ok(Vec::new());

@@ -189,6 +189,7 @@ impl Holdings {
     fn holders(&self) -> impl Iterator<Item = (Account, u128)> {
         self.balances.iter().map(|(account, units)| (*account, *units)).filter(|(_, units)| *units > 0)
     }
+
     fn balance(&self, account: Account) -> u128 {
         self.balances.get(&account).copied().unwrap_or(0)
     }

@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 
 import chainframe as cf
+from chainframe._native import _LocalService
 from chainframe.testing import Cassette, LocalService
 
 CREDENTIAL_LENGTH = 20
@@ -21,6 +22,14 @@ CREDENTIAL_LENGTH = 20
 def service() -> Any:
     with LocalService(transactions=50) as running:
         yield running
+
+
+def test_names_of_the_native_service_are_checked() -> None:
+    native: Any = _LocalService
+    with pytest.raises(TypeError, match="unexpected keyword argument 'growth_rte'"):
+        native(growth_rte=1)
+    with pytest.raises(TypeError, match="missing argument 'simulated'"):
+        native()
 
 
 INTEGERS = ("transactions", "seed", "growth", "port", "max_result_window")

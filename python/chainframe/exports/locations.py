@@ -1,4 +1,4 @@
-"""Places of exports: the directory of one, and those of a series."""
+"""Locations of exports: the directory of one, and those of a series."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def directory_of(
     storage_options: Mapping[str, Any] | None = None,
 ) -> Location:
     """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
-    path, newest = _found(export, parameter, storage_options)
+    path, newest = _located(export, parameter, storage_options)
     return newest[1] if newest else path
 
 
@@ -66,7 +66,7 @@ def finished_in(
     storage_options: Mapping[str, Any] | None = None,
 ) -> Location:
     """Return the directory of an export to read: of a series, the one before the newest while that is written."""
-    path, newest = _found(export, parameter, storage_options)
+    path, newest = _located(export, parameter, storage_options)
     if newest is None:
         return path
     number, directory = newest
@@ -78,7 +78,7 @@ def finished_in(
     return before[1] if before else directory
 
 
-def _found(
+def _located(
     export: object, parameter: str, storage_options: Mapping[str, Any] | None
 ) -> tuple[Location, tuple[int, Location] | None]:
     """Return the directory that is named, and if it is a series its newest export."""
