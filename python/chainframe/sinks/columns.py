@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def fitting(change: Change, problem: str | None, name: str) -> Change:
+def fit(change: Change, problem: str | None, name: str) -> Change:
     """Return the change to apply to a table whose columns have a problem.
 
     A table that is fetched again is made again. Raises `ExportError` if it is to keep its rows.

@@ -13,7 +13,8 @@ from chainframe._declared import QUERIED, height_column
 from chainframe._paths import URL, refuse_link
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
-from chainframe.sinks.columns import changed_column, fitting
+from chainframe.frames import load
+from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, text_literal
 
 if TYPE_CHECKING:
@@ -61,17 +62,20 @@ class DeltaSink(Sink):
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
         stored, _ = self.look()
         change.check_unchanged(stored, self.name)
-        change = fitting(change, self._problem(change), self.name)
+        with self._errors():
+            problem = self._problem(change)
+        change = fit(change, problem, self.name)
         # Without a table there are rows.
         rows: Any = change.rows
         table, removed, above = self._table, 0, None
         if change.undo_after is not None and table is not None:
-            files = table.to_pyarrow_dataset()
-            column = height_column(files.schema.names) or "height"
+            with self._errors():
+                files = table.to_pyarrow_dataset()
+                column = height_column(files.schema.names) or "height"
+                removed = _count(files, column, change)
             above = f"{column} > {int(change.undo_after)}"
             if change.undo_of is not None:
                 above += f" AND array_has({QUERIED}, {text_literal(change.undo_of)})"
-            removed = _count(files, column, change)
         position, version = change.position(removed), self._version + 1
         properties = deltalake.CommitProperties(
             custom_metadata=_metadata(position, version),
@@ -113,7 +117,9 @@ class DeltaSink(Sink):
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table is None:
             return None
-        return changed_column(change.rows, self._table.to_pyarrow_dataset().schema)
+        arrow: Any = load("pyarrow", extra="arrow")
+        # Not that of a data set, which pyarrow has of fewer tables.
+        return changed_column(change.rows, arrow.schema(self._table.schema().to_arrow()))
 
     def _stored(self, table: deltalake.DeltaTable) -> Position | None:
         version = table.transaction_version(APP)

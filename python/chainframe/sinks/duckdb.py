@@ -9,8 +9,7 @@ import duckdb
 
 from chainframe._declared import QUERIED, height_column
 from chainframe._paths import refuse_link
-from chainframe.frames import load
-from chainframe.sinks.columns import changed_column, fitting
+from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import (
     STATE,
     Change,
@@ -59,7 +58,7 @@ class DuckDbSink(Sink):
         removed = 0
         with self._transaction():
             change.check_unchanged(self._stored(), self.name)
-            change = fitting(change, self._problem(change), self.name)
+            change = fit(change, self._problem(change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
@@ -165,12 +164,14 @@ class DuckDbSink(Sink):
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table_in(*self._place) is None:
             return None
-        found: Any = self._connection.sql(f"FROM {quoted(*self._place)} LIMIT 0").to_arrow_table().schema
-        # DuckDB compares names of columns without case.
-        names = {name.lower(): name for name in change.rows.schema.names}
-        arrow: Any = load("pyarrow", extra="arrow")
-        fields = [field.with_name(names.get(field.name.lower(), field.name)) for field in found]
-        return changed_column(change.rows, arrow.schema(fields))
+        known = {name.lower() for name in self._columns()}
+        # DuckDB compares names of columns without case. Those that users added may have types that Arrow lacks.
+        own = [f"{quoted(name)} AS {quoted(name)}" for name in change.rows.schema.names if name.lower() in known]
+        if not own:
+            return f"it has no column {change.rows.schema.names[0]}"
+        select = f"SELECT {', '.join(own)} FROM {quoted(*self._place)} LIMIT 0"  # noqa: S608 - quoted
+        found: Any = self._connection.sql(select).to_arrow_table().schema
+        return changed_column(change.rows, found)
 
     def _columns(self) -> list[str]:
         return [row[0] for row in self._execute(f"DESCRIBE {quoted(*self._place)}")]

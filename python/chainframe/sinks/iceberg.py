@@ -15,7 +15,7 @@ from pyiceberg.types import LongType
 from chainframe._declared import QUERIED, height_column
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.columns import changed_column, fitting
+from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class IcebergSink(Sink):
     def commit(self, change: Change) -> int:
         stored, extent = self.look()
         change.check_unchanged(stored, self.name)
-        change = fitting(change, self._problem(change), self.name)
+        with self._errors():
+            problem = self._problem(change)
+        change = fit(change, problem, self.name)
         removed = 0
         with self._errors():
             transaction = self._transaction(change)
@@ -95,7 +97,11 @@ class IcebergSink(Sink):
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table is None:
             return None
-        return changed_column(change.rows, _columns(self._table.schema()))
+        schema = self._table.schema()
+        known = set(schema.column_names)
+        # Columns that users added may have types that Arrow lacks.
+        own = schema.select(*(name for name in change.rows.schema.names if name in known))
+        return changed_column(change.rows, _columns(own))
 
     def _transaction(self, change: Change) -> Transaction:
         if self._table is not None:

@@ -12,7 +12,7 @@ import adbc_driver_manager
 
 from chainframe._declared import QUERIED, height_column
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.sinks.columns import fitting
+from chainframe.sinks.columns import fit
 from chainframe.sinks.contract import (
     STATE,
     Change,
@@ -41,6 +41,16 @@ HAS_WORK = (
     "SELECT txid_current_if_assigned() IS NOT NULL OR EXISTS (SELECT FROM pg_locks "
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
+# information_schema lacks columns that the role may not use. A domain has the type and limits of what it is based on.
+COLUMNS = (
+    "SELECT attname::text, CASE WHEN typtype = 'd' THEN format_type(typbasetype, typtypmod) "
+    "ELSE format_type(atttypid, atttypmod) END FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid "
+    "JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+    "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
+    "ORDER BY attnum"
+)
+LIMITS = re.compile(r"\((?:\d+,)?(-?\d+)\)")
+"""Decimal places of a numeric type, digits of a second of a time, or length of a text."""
 # Types of columns that take the bytes of each type of Arrow.
 STORED_AS: dict[str, tuple[str, ...]] = {
     "int64": ("bigint",),
@@ -104,7 +114,7 @@ class PostgresqlSink(Sink):
             # One run at a time: the others wait here, then find another position.
             execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
             change.check_unchanged(self._stored(cursor), self.name)
-            change = fitting(change, self._problem(cursor, change), self.name)
+            change = fit(change, self._problem(cursor, change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
@@ -243,35 +253,36 @@ class PostgresqlSink(Sink):
 
     def _problem(self, cursor: Any, change: Change) -> str | None:  # noqa: ANN401
         """Compare the columns of the table, if it exists, with the rows: the driver sends their bytes as they are."""
-        cursor.execute(
-            "SELECT column_name::text, data_type::text, numeric_scale::integer, datetime_precision::integer "
-            "FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2",
-            self._place,
-        )
-        kinds = {name: kind for name, *kind in cursor.fetchall()}
-        if change.rows is None or not kinds:
+        types = self._columns(cursor)
+        if change.rows is None or not types:
             return None
         for field in change.rows.schema:
-            if field.name not in kinds:
+            if field.name not in types:
                 return f"it has no column {field.name}"
-            found, scale, precision = kinds[field.name]
+            found, limit = _kind_and_limit(types[field.name])
             stored = next(
                 (names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), (found,)
             )
             if found not in stored:
                 return f"column {field.name} has type {found}, and sync stores {stored[0]}"
-            if found == "numeric" and scale is not None and scale < SCALE:
-                return f"column {field.name} has {scale} decimal places, and sync stores {SCALE}"
-            if found.startswith("timestamp") and precision < MILLISECONDS:
-                return f"column {field.name} has {precision} digits of a second, and sync stores {MILLISECONDS}"
+            if found == "numeric" and limit is not None and limit < SCALE:
+                return f"column {field.name} has {limit} decimal places, and sync stores {SCALE}"
+            if found.startswith("timestamp") and limit is not None and limit < MILLISECONDS:
+                return f"column {field.name} has {limit} digits of a second, and sync stores {MILLISECONDS}"
         return None
 
-    def _columns(self, cursor: Any, table: str | None = None) -> list[str]:  # noqa: ANN401
-        cursor.execute(
-            "SELECT column_name::text FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2",
-            (self._place[0], table or self._place[1]),
-        )
-        return [row[0] for row in cursor.fetchall()]
+    def _columns(self, cursor: Any, table: str | None = None) -> dict[str, str]:  # noqa: ANN401
+        """Return the types of a table's columns; none if there is no such table."""
+        cursor.execute(COLUMNS, (self._place[0], table or self._place[1]))
+        return dict(cursor.fetchall())
+
+
+def _kind_and_limit(described: str) -> tuple[str, int | None]:
+    """Split a type as the database describes it, such as `numeric(38,2)` or `timestamp(0) with time zone`."""
+    if described.endswith("[]"):
+        return "ARRAY", None
+    limit = LIMITS.search(described)
+    return LIMITS.sub("", described), int(limit[1]) if limit else None
 
 
 def connect(url: str, table: str) -> PostgresqlSink:

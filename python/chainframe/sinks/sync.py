@@ -13,12 +13,10 @@ from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
     ExportError,
-    FollowGapError,
     InvalidParameterError,
-    NumericOverflowError,
-    ReorganizationError,
 )
 from chainframe.frames import load
+from chainframe.sinks.advice import advised, rejected_position
 from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign
 from chainframe.sinks.targets import sink_of
 
@@ -144,9 +142,9 @@ def run(
         except (ChainframeError, KeyboardInterrupt) as error:
             # The records that arrived before the error are not fetched again.
             target.commit_before(error)
-            if not isinstance(error, ChainframeError) or (advised := _advised(error, target.has_rows)) is error:
+            if not isinstance(error, ChainframeError) or (advice := advised(error, target.has_rows)) is error:
                 raise
-            raise advised from error
+            raise advice from error
         target.commit(follow.cursor, is_last=True)
         return target.result(follow.report)
     finally:
@@ -175,27 +173,13 @@ async def run_async(
         except BaseException as error:
             if isinstance(error, ChainframeError | asyncio.CancelledError | KeyboardInterrupt):
                 await in_thread(lambda error=error: target.commit_before(error))  # type: ignore[misc]
-            if not isinstance(error, ChainframeError) or (advised := _advised(error, target.has_rows)) is error:
+            if not isinstance(error, ChainframeError) or (advice := advised(error, target.has_rows)) is error:
                 raise
-            raise advised from error
+            raise advice from error
         await in_thread(lambda: target.commit(follow.cursor, is_last=True))
         return target.result(follow.report)
     finally:
         sink.close()
-
-
-def _advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa: FBT001 - a fact
-    """Say with an error of the list what `sync` offers."""
-    if isinstance(error, ReorganizationError):
-        message = f"{error}; with sync, pass reset=True to fetch the table again"
-        return ReorganizationError(message, height=error.height)
-    if isinstance(error, FollowGapError):
-        message = f"{error}; in place of sync, to_parquet_series(settle=...) keeps such a list"
-        return FollowGapError(message, first_height=error.first_height, last_height=error.last_height)
-    if isinstance(error, NumericOverflowError) and has_rows:
-        message = f"{error}; with sync, reset=True too, since the table has rows"
-        return NumericOverflowError(message, column=error.column, row=error.row, text=error.text)
-    return error
 
 
 @dataclass
@@ -250,13 +234,16 @@ class _SyncedList:
 
     def follow(self, query: Any, settle: int) -> Any:  # noqa: ANN401
         """Begin the follower at the position that is stored."""
+        return self._opened(query, settle=settle, undo=True)
+
+    def _opened(self, query: Any, **options: Any) -> Any:  # noqa: ANN401
         try:
-            return query.follow(start=self.start, settle=settle, poll=None, undo=True)
+            return query.follow(start=self.start, poll=None, **options)
         except InvalidParameterError as error:
             if self.start == "beginning" or not str(error).startswith("start "):
                 raise
-            message = "the stored position is not one that sync wrote; pass reset=True to fetch the table again"
-            raise ExportError(f"{self._sink.name}: {message}", path=self._sink.name) from error
+            message = rejected_position(str(error).removeprefix("start "), self._sink.name)
+            raise ExportError(message, path=self._sink.name) from error
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         # The last change stays for the end, whose position shows the next run what is not new.
@@ -332,7 +319,7 @@ class _SyncedSet(_SyncedList):
     def __init__(self, query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
         super().__init__(sink, form, commit_rows, reset=reset)
         self._query = query
-        self._cursor: str = query.follow(start=self.start, poll=None).cursor
+        self._cursor: str = self._opened(query).cursor
         self._events: list[_Taken] = []
         """Events since the last commit. An interrupt falls before or after one is added, with its cursor."""
 

@@ -65,7 +65,7 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
     if isinstance(target, str) and scheme is None and CONNECTION.search(target):
         raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
-    if scheme is not None:
+    if scheme is not None or (isinstance(target, str) and target.lower().startswith("file:/")):
         return _delta_of(target, table)
     if isinstance(target, Path) and URL.match(str(target)):
         raise InvalidParameterError("must be a str: a Path joins the slashes of a URL", parameter="target")

@@ -10,9 +10,11 @@ import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaProtocolError
 
 import chainframe as cf
 from chainframe.testing import LocalService, make_records
+from sets.test_sets import senders
 from sync_places import TABLE, execute, others, synced
 
 if TYPE_CHECKING:
@@ -75,9 +77,11 @@ def test_column_that_would_change_values_is_an_error_and_reset_makes_the_table_a
         ("duckdb", "alter height type hugeint"),
         ("duckdb", "alter transaction_time type timestamp"),
         ("duckdb", "rename tx_id to TX_ID"),
+        ("duckdb", "add column note union(number integer, text varchar)"),
         ("postgresql", "alter amount type numeric(38, 18)"),
         ("postgresql", "alter transaction_time type timestamptz(3)"),
         ("postgresql", "alter tx_id type varchar(80)"),
+        ("postgresql", "add column note interval"),
     ],
 )
 def test_column_that_keeps_values_is_continued(database: str, where: str, change: str) -> None:
@@ -146,3 +150,63 @@ def test_damaged_position_names_reset(tmp_path: Path) -> None:
         connection.execute("update _chainframe set rows = null")
         client.blocks().sync(connection, table="t", reset=True)
         assert connection.sql("select count(*) from t").fetchall() == count
+        wallets = client.address_transactions(senders(service, 2))
+        wallets.sync(connection, table="wallets")
+        connection.execute("update _chainframe set cursor = 'x' where name = 'wallets'")
+        with pytest.raises(cf.ExportError, match="the stored position is not one that sync wrote; pass reset=True"):
+            wallets.sync(connection, table="wallets")
+        connection.execute("""update _chainframe set cursor = '{"follow": 9}' where name = 'wallets'""")
+        with pytest.raises(cf.ExportError, match=r"has unsupported version 9 .*; use the release that wrote it, or"):
+            wallets.sync(connection, table="wallets")
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "delta"])
+def test_table_of_another_query_is_named_and_kept(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / ("x.duckdb" if kind == "duckdb" else "x")
+    options: dict[str, Any] = {"table": "t"} if kind == "duckdb" else {}
+
+    def rows() -> Any:
+        if kind == "delta":
+            return deltalake.DeltaTable(target).to_pyarrow_table()
+        with duckdb.connect(target) as connection:
+            return connection.sql("from t").to_arrow_table()
+
+    with LocalService(transactions=50) as service, service.client() as client:
+        client.blocks().sync(target, **options)
+        before = rows()
+        for query, theirs, ours in (
+            (client.transactions(), "call blocks", "transactions"),
+            (client.address_transactions(senders(service, 2)), "call blocks", "address_transactions"),
+            (client.blocks(chain=service.main_chain), "chain ZONE_CHAIN", "MAIN"),
+        ):
+            problem = f"its position belongs to the {theirs}; this one is {ours}; name another table"
+            with pytest.raises(cf.ExportError, match=f"has the records of another query: {problem}") as caught:
+                query.sync(target, **options)
+            assert "reset" not in str(caught.value)
+        assert rows().equals(before)
+
+
+def test_delta_table_with_features_that_pyarrow_lacks_is_continued(tmp_path: Path) -> None:
+    place = ("delta", str(tmp_path / "x"))
+    synced(place, EVENTS[:3])
+    table = deltalake.DeltaTable(place[1])
+    table.alter.add_feature(deltalake.TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    with pytest.raises(DeltaProtocolError):
+        deltalake.DeltaTable(place[1]).to_pyarrow_dataset()
+    assert synced(place, EVENTS).rows_added == 3
+
+
+def test_column_that_the_role_may_not_use_is_not_called_missing(url: str) -> None:
+    synced(("postgresql", url), EVENTS[:3])
+    columns = ", ".join(name for name in EVENTS[0].to_arrow().schema.names if name != "amount")
+    execute(
+        url,
+        "drop role if exists narrow",
+        "create role narrow",
+        "grant usage, create on schema public to narrow",
+        "grant select, insert, update, delete on _chainframe to narrow",
+        f'grant select ({columns}), insert ({columns}) on "{TABLE}" to narrow',
+    )
+    with pytest.raises(cf.ExportError, match="permission denied"):
+        synced(("postgresql", f"{url}&options=-crole%3Dnarrow"), EVENTS)
+    assert execute(url, f'select count(*) from "{TABLE}"') == [(3,)]

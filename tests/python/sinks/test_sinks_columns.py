@@ -173,6 +173,12 @@ def test_error_of_a_run_has_no_advice_of_a_follower(tmp_path: Path) -> None:
         with pytest.raises(cf.ServiceUnavailableError) as caught:
             client.blocks().sync(tmp_path / "x.duckdb", table="t")
         assert not any("cursor" in note for note in getattr(caught.value, "__notes__", []))
+        rows = client.blocks().sync(tmp_path / "x.duckdb", table="t").rows_added
+        service.faults = [fault]
+        with pytest.raises(cf.ServiceUnavailableError) as caught:
+            client.blocks().sync(tmp_path / "x.duckdb", table="t")
+        notes = [note for note in caught.value.__notes__ if "committed" in note or "cursor" in note]
+        assert notes == [f"{rows} rows are committed; the same call continues"]
 
 
 def test_records_that_contradict_the_arguments_are_reported() -> None:

@@ -107,6 +107,7 @@ def test_local_targets_are_paths_like_all_others(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(here)
     with LocalService(transactions=50) as service, service.client() as client:
         client.blocks().sync("~/lake")
+        client.blocks().sync((home / "of-url").as_uri().replace("///", "/"))
         client.blocks().sync("~/X.DuckDB", table="t")
         sent = service.request_count
         for target in ("x.sqlite", "x.csv", "x.parquet", "x.jsonl.gz", "", "~unknown-user/x", "https://host/x"):
@@ -120,7 +121,7 @@ def test_local_targets_are_paths_like_all_others(tmp_path: Path, monkeypatch: py
         # A Delta table may have such a name, if its directory is there.
         (here / "x.parquet").mkdir()
         client.blocks().sync("x.parquet")
-    assert {path.name for path in home.iterdir()} == {"lake", "X.DuckDB"}
+    assert {path.name for path in home.iterdir()} == {"lake", "of-url", "X.DuckDB"}
     assert [path.name for path in here.iterdir()] == ["x.parquet"]
 
 

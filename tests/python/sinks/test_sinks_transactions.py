@@ -95,9 +95,8 @@ def test_lock_of_a_session_is_no_open_transaction(url: str) -> None:
 def test_closed_connection_has_no_open_transaction(url: str) -> None:
     connection = postgresql.connect(url)
     connection.close()
-    with pytest.raises(cf.ExportError) as caught:
+    with pytest.raises(cf.ExportError, match=f"^{TABLE}: INVALID_STATE: .*AdbcConnectionNew"):
         run(Query(EVENTS), sink_of(connection, TABLE), 12)
-    assert "open transaction" not in str(caught.value)
 
 
 def test_connection_with_autocommit_stays_one(url: str) -> None:

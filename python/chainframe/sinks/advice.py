@@ -1,0 +1,30 @@
+"""Advice of `sync` on errors of the list, and on a stored position that is rejected."""
+
+from __future__ import annotations
+
+from chainframe.errors import ChainframeError, FollowGapError, NumericOverflowError, ReorganizationError
+
+
+def advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa: FBT001 - a fact
+    """Say with an error of the list what `sync` offers."""
+    if isinstance(error, ReorganizationError):
+        message = f"{error}; with sync, pass reset=True to fetch the table again"
+        return ReorganizationError(message, height=error.height)
+    if isinstance(error, FollowGapError):
+        message = f"{error}; in place of sync, to_parquet_series(settle=...) keeps such a list"
+        return FollowGapError(message, first_height=error.first_height, last_height=error.last_height)
+    if isinstance(error, NumericOverflowError) and has_rows:
+        message = f"{error}; with sync, reset=True too, since the table has rows"
+        return NumericOverflowError(message, column=error.column, row=error.row, text=error.text)
+    return error
+
+
+def rejected_position(problem: str, name: str) -> str:
+    """Say what a stored position is that the follower rejects. Only one that is damaged calls for `reset`."""
+    if problem.startswith("belongs to "):
+        return f"{name} has the records of another query: its position {problem}; name another table"
+    if problem.startswith("has the position of a list "):
+        return f"{name}: the stored position {problem}"
+    if problem.startswith("has unsupported version "):
+        return f"{name}: the stored position {problem}; use the release that wrote it, or pass reset=True"
+    return f"{name}: the stored position is not one that sync wrote; pass reset=True to fetch the table again"
