@@ -18,7 +18,7 @@ from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
-from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files
+from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files, release_memory
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ FORMATS = tuple(dict.fromkeys(FORMS.values()))
 NON_RESUMABLE = (ExportError, IncompleteResultError, NumericOverflowError)
 ROWS = 2_048
 """Rows that are copied at a time."""
+BATCHES = 8
+"""Batches after which freed memory is returned, which the allocator of pyarrow keeps otherwise."""
 BUFFER = 64 << 10
 """Bytes of each column of a part that are read at a time."""
 
@@ -140,7 +142,10 @@ class FileRequest:
         def batches() -> Iterator[pa.RecordBatch]:
             for part in export.parts:
                 with pyarrow.parquet.ParquetFile(arrow_source(part), **piecewise) as stored:
-                    yield from stored.iter_batches(ROWS, use_threads=False)
+                    for number, batch in enumerate(stored.iter_batches(ROWS, use_threads=False), 1):
+                        yield batch
+                        if number % BATCHES == 0:
+                            release_memory()
 
         self._write(sink, schema, order, batches())
 
