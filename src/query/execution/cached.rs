@@ -32,7 +32,7 @@ const INCOMPLETE: &str = "An incomplete result is not kept";
 /// Starts a run whose records `collect` reads into `partial`.
 pub fn collecting(start: &QueryStart, partial: Partial) -> Run {
     match cache_of(start.query().client()) {
-        Some(_) => Run::with_lists::<CachedList>(start, partial),
+        Some(_) => Run::with_lists(start, partial, CachedList::begin),
         None => Run::collect_into(start, partial),
     }
 }

@@ -22,7 +22,7 @@ use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
 use super::reasons::contradictions;
 use super::resolve::resolve;
-use super::set::{ListRun, Lists, Set};
+use super::set::{Begin, ListRun, NextPage, Set};
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
@@ -65,7 +65,7 @@ enum RunStage {
     /// The slices are read. The records can have these values.
     Started(Arguments),
     /// The lists of a set are read, in place of slices.
-    OfSet(Box<dyn Lists>),
+    OfSet(Box<Set>),
 }
 
 impl Run {
@@ -77,11 +77,11 @@ impl Run {
 
     /// Starts a run that collects its records in `partial`.
     pub(super) fn collect_into(start: &QueryStart, partial: Partial) -> Self {
-        Self::with_lists::<Self>(start, partial)
+        Self::with_lists(start, partial, Self::begin)
     }
 
-    /// Starts a run that collects its records in `partial`; those of a set by runs of this type.
-    pub(super) fn with_lists<L: ListRun>(start: &QueryStart, partial: Partial) -> Self {
+    /// Starts a run that collects its records in `partial`; those of a set by runs that are begun so.
+    pub(super) fn with_lists(start: &QueryStart, partial: Partial, begin: Begin) -> Self {
         let query = start.query().clone();
         let start = start.resumed_from();
         let _time = query.client().enter_time();
@@ -90,7 +90,7 @@ impl Run {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
         let stage = match query.members() {
-            Some(members) => RunStage::OfSet(Box::new(Set::<L>::new(&query, members, start, &report))),
+            Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),
             None => RunStage::Unresolved(start.cloned().map(Box::new)),
         };
         Self {
@@ -109,6 +109,11 @@ impl Run {
             first_page,
             observed: Observed::default(),
         }
+    }
+
+    /// Begins the run of a list of a set.
+    fn begin(start: &QueryStart) -> Box<dyn ListRun> {
+        Box::new(Self::new(start).dividing())
     }
 
     /// True if the list was divided, so that its records are not in their order.
@@ -237,8 +242,8 @@ impl Run {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
-        if let RunStage::OfSet(lists) = &mut self.stage {
-            return lists.next(&self.output.report, &self.output.partial).await;
+        if let RunStage::OfSet(set) = &mut self.stage {
+            return set.next(&self.output.report, &self.output.partial).await;
         }
         loop {
             match self.next_page_or_drift().await {
@@ -315,10 +320,6 @@ pub(super) fn evidence_of(query: &Query, part: Part) -> Result<Evidence, Error> 
 }
 
 impl ListRun for Run {
-    fn begin(start: &QueryStart) -> Self {
-        Self::new(start).dividing()
-    }
-
     fn report(&self) -> &SharedReport {
         &self.output.report
     }
@@ -327,7 +328,7 @@ impl ListRun for Run {
         self.set_max_in_flight(pages);
     }
 
-    async fn next(&mut self) -> Result<Option<Page>, Error> {
-        self.next().await
+    fn next(&mut self) -> NextPage<'_> {
+        Box::pin(self.next())
     }
 }

@@ -39,34 +39,24 @@ const MAX_OPEN: usize = 64;
 const MAX_REREADS: u64 = 3;
 
 /// The run of one list.
-pub(super) trait ListRun: Send + Sync + Sized + 'static {
-    fn begin(start: &QueryStart) -> Self;
+pub(super) trait ListRun: Send + Sync {
     fn report(&self) -> &SharedReport;
     /// Requests at most that many pages at once.
     fn set_max_in_flight(&mut self, pages: usize);
-    fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send;
+    fn next(&mut self) -> NextPage<'_>;
 }
 
-/// The lists of a set, whatever their runs are.
-pub(super) trait Lists: Send + Sync {
-    /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
-    /// error that is not of one list alone, the next call continues.
-    fn next<'a>(&'a mut self, report: &'a SharedReport, partial: &'a Partial) -> NextPage<'a>;
-}
+pub(super) type NextPage<'a> = Pin<Box<dyn Future<Output = Result<Option<Page>, Error>> + Send + 'a>>;
 
-type NextPage<'a> = Pin<Box<dyn Future<Output = Result<Option<Page>, Error>> + Send + 'a>>;
-
-impl<L: ListRun> Lists for Set<L> {
-    fn next<'a>(&'a mut self, report: &'a SharedReport, partial: &'a Partial) -> NextPage<'a> {
-        Box::pin(self.next_page(report, partial))
-    }
-}
+/// Begins the run of a list.
+pub(super) type Begin = fn(&QueryStart) -> Box<dyn ListRun>;
 
 /// A list by its index, and what its run returned.
-type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
+type Answered = (usize, Box<dyn ListRun>, Result<Option<Page>, Error>);
 
-pub(super) struct Set<L: ListRun> {
+pub(super) struct Set {
     query: Query,
+    begin: Begin,
     members: Members,
     /// Positions of the lists that an earlier run had begun, by index.
     starts: BTreeMap<usize, Arc<Cursor>>,
@@ -79,9 +69,9 @@ pub(super) struct Set<L: ListRun> {
     /// to run, then the others.
     unopened: VecDeque<usize>,
     /// Open lists that are asked for a page.
-    asked: JoinSet<Answered<L>>,
+    asked: JoinSet<Answered>,
     /// Open lists to be asked for a page.
-    waiting: VecDeque<(usize, Box<L>)>,
+    waiting: VecDeque<(usize, Box<dyn ListRun>)>,
     /// Process of the tasks.
     process: u32,
     ended: EndedLists,
@@ -96,10 +86,11 @@ pub(super) struct Set<L: ListRun> {
     is_finished: bool,
 }
 
-impl<L: ListRun> Set<L> {
-    pub fn new(query: &Query, members: &Members, start: Option<&Cursor>, report: &SharedReport) -> Self {
+impl Set {
+    pub fn new(query: &Query, members: &Members, begin: Begin, start: Option<&Cursor>, report: &SharedReport) -> Self {
         let mut set = Self {
             query: query.clone(),
+            begin,
             members: members.clone(),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
@@ -121,7 +112,9 @@ impl<L: ListRun> Set<L> {
         set
     }
 
-    async fn next_page(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
+    /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
+    /// error that is not of one list alone, the next call continues.
+    pub async fn next(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
         loop {
             self.reopen_after_fork();
             if self.spent.is_none() {
@@ -138,14 +131,14 @@ impl<L: ListRun> Set<L> {
                         return Ok(Some(page));
                     }
                 }
-                Ok(None) => self.end(index, &run, None, report),
+                Ok(None) => self.end(index, &*run, None, report),
                 Err(Error::Drift { .. }) if self.read_again(index) => self.account(report),
                 Err(Error::Empty { .. }) if self.continue_after_empty(index) => self.account(report),
                 // A throttle would have emptied the pages of other lists as well.
                 Err(error @ Error::Empty { .. }) if self.has_progressed_since(index) => {
-                    self.end(index, &run, Some(error), report);
+                    self.end(index, &*run, Some(error), report);
                 }
-                Err(error) if is_of_one_list(&error) => self.end(index, &run, Some(error), report),
+                Err(error) if is_of_one_list(&error) => self.end(index, &*run, Some(error), report),
                 Err(error @ Error::Budget { .. }) => {
                     self.waiting.push_back((index, run));
                     self.account(report);
@@ -166,9 +159,9 @@ impl<L: ListRun> Set<L> {
         while self.asked.len() + self.waiting.len() < (concurrency * OPEN).min(MAX_OPEN).max(concurrency)
             && let Some(index) = self.unopened.pop_front()
         {
-            let run = L::begin(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
+            let run = (self.begin)(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
-            self.waiting.push_back((index, Box::new(run)));
+            self.waiting.push_back((index, run));
         }
         // The last lists share the requests in flight, and what may be held for them.
         let lists = self.asked.len() + self.waiting.len();
@@ -203,9 +196,9 @@ impl<L: ListRun> Set<L> {
         let Some(list) = self.open.get_mut(&index) else { return };
         let earlier = self.starts.get(&index).cloned();
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let run = L::begin(&QueryStart::of_member(self.query.member(index), start));
+        let run = (self.begin)(&QueryStart::of_member(self.query.member(index), start));
         list.begin_again(run.report());
-        self.waiting.push_back((index, Box::new(run)));
+        self.waiting.push_back((index, run));
     }
 
     /// The page of a list as one of the set; `None` if it has no records that are to be returned.
@@ -280,7 +273,7 @@ impl<L: ListRun> Set<L> {
     }
 
     /// Ends a list, with the error that ended it.
-    fn end(&mut self, index: usize, run: &L, error: Option<Error>, report: &SharedReport) {
+    fn end(&mut self, index: usize, run: &dyn ListRun, error: Option<Error>, report: &SharedReport) {
         let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
         self.ended.insert(index);
         self.begun.remove(&index);
@@ -318,7 +311,7 @@ impl<L: ListRun> Set<L> {
     }
 }
 
-impl<L: ListRun> Drop for Set<L> {
+impl Drop for Set {
     fn drop(&mut self) {
         if self.process != process::id() {
             std::mem::forget(std::mem::take(&mut self.asked));

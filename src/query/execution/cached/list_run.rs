@@ -6,7 +6,7 @@ use crate::client::Error;
 use crate::columns::{ColumnsBuilder, StringLayout};
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::run::{KnownPage, Run};
-use crate::query::execution::set::ListRun;
+use crate::query::execution::set::{ListRun, NextPage};
 use crate::query::results::{Checkpoint, Page, Partial, Records, SharedReport};
 
 pub(in crate::query::execution) struct CachedList {
@@ -26,6 +26,33 @@ enum Stage {
 }
 
 impl CachedList {
+    /// Begins the run of a list.
+    pub fn begin(start: &QueryStart) -> Box<dyn ListRun> {
+        let partial = Partial::all(start.query().record(), StringLayout::Utf8);
+        let run = Run::collect_into(start, partial).dividing();
+        Box::new(Self { start: start.clone(), run, stage: Stage::Unread })
+    }
+
+    async fn next_page(&mut self) -> Result<Option<Page>, Error> {
+        if matches!(self.stage, Stage::Unread)
+            && let Some(page) = self.known().await?
+        {
+            return Ok(Some(page));
+        }
+        let reading = match &mut self.stage {
+            Stage::Unread | Stage::Ended => return Ok(None),
+            Stage::Failed(error) => return Err(error.clone()),
+            Stage::Reading(reading) => reading,
+        };
+        let page = self.run.next().await?;
+        match (&page, reading) {
+            (None, _) => self.end().await?,
+            (Some(page), Some(reading)) => reading.add(page),
+            (Some(_), None) => {}
+        }
+        Ok(page)
+    }
+
     /// Returns the records that are known before the run returns pages of its own.
     async fn known(&mut self) -> Result<Option<Page>, Error> {
         let reading = match cache_of(self.start.query().client()) {
@@ -71,11 +98,6 @@ impl CachedList {
 }
 
 impl ListRun for CachedList {
-    fn begin(start: &QueryStart) -> Self {
-        let partial = Partial::all(start.query().record(), StringLayout::Utf8);
-        Self { start: start.clone(), run: Run::collect_into(start, partial).dividing(), stage: Stage::Unread }
-    }
-
     fn report(&self) -> &SharedReport {
         self.run.report()
     }
@@ -84,24 +106,8 @@ impl ListRun for CachedList {
         self.run.set_max_in_flight(pages);
     }
 
-    async fn next(&mut self) -> Result<Option<Page>, Error> {
-        if matches!(self.stage, Stage::Unread)
-            && let Some(page) = self.known().await?
-        {
-            return Ok(Some(page));
-        }
-        let reading = match &mut self.stage {
-            Stage::Unread | Stage::Ended => return Ok(None),
-            Stage::Failed(error) => return Err(error.clone()),
-            Stage::Reading(reading) => reading,
-        };
-        let page = self.run.next().await?;
-        match (&page, reading) {
-            (None, _) => self.end().await?,
-            (Some(page), Some(reading)) => reading.add(page),
-            (Some(_), None) => {}
-        }
-        Ok(page)
+    fn next(&mut self) -> NextPage<'_> {
+        Box::pin(self.next_page())
     }
 }
 

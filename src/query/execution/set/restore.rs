@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ListRun, Set};
+use super::Set;
 use crate::query::execution::unique::Unique;
 use crate::query::results::Cursor;
 
-impl<L: ListRun> Set<L> {
+impl Set {
     /// Takes over what an earlier run has read.
     pub(super) fn restore(&mut self, start: Option<&Cursor>) {
         self.outcome.reasons = start.map(|start| start.reasons.clone()).unwrap_or_default();
