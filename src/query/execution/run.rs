@@ -80,7 +80,7 @@ impl Run {
         Self::with_lists(start, partial, Self::begin)
     }
 
-    /// Starts a run that collects its records in `partial`; those of a set by runs that are begun so.
+    /// Starts a run that collects its records in `partial`. `begin` begins the runs of the lists of a set.
     pub(super) fn with_lists(start: &QueryStart, partial: Partial, begin: Begin) -> Self {
         let query = start.query().clone();
         let start = start.resumed_from();
