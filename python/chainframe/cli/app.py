@@ -219,7 +219,7 @@ def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination
     """Select the destination by the options; `follows` is empty for calls that cannot be followed."""
     for name, value in {**output, **follows}.items():
         if not value and isinstance(value, str):
-            # Of a variable that is not set: without the option, another command would run.
+            # A variable of the shell that is not set. If the option were ignored, another command would run.
             raise InvalidParameterError(f"{flag(name)} must not be empty; omit it, or pass a value")
     if follows:
         found = sync.syncing(follows, output, follow=follows["follow"]) or follow.following(follows, output)

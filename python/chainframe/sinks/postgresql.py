@@ -150,7 +150,7 @@ class PostgresqlSink(Sink):
         try:
             status: str = self._connection.adbc_connection.get_option("adbc.postgresql.transaction_status")
         except adbc_driver_manager.Error:
-            # Of another database, or closed.
+            # The connection is closed, or is one to another database.
             return None
         return status
 

@@ -156,7 +156,7 @@ impl Follower {
             return self.verify(Conclusion::Deliver);
         };
         if self.spec.changes == Changes::Held {
-            // What was delivered is not taken back. The change is an error, if the pages are of one instant.
+            // This follower takes no delivered record back: the change is an error if the pages are of one instant.
             return self.verify(Conclusion::Changed(changed));
         }
         if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {

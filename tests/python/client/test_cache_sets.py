@@ -46,7 +46,7 @@ def test_second_read_of_a_set_takes_one_request_for_each_settled_list_at_most(
     service: LocalService, tmp_path: Path
 ) -> None:
     tokens, addresses, heights = names(service)
-    # Of a list with pending transactions all down to these is requested.
+    # A list with pending transactions is requested down to the oldest of them.
     sets: list[tuple[int, Callable[[cf.Client], cf.Query[Any]]]] = [
         (len(tokens), lambda client: client.token_transfers(tokens)),
         (len(addresses) + 10, lambda client: client.address_transactions(addresses)),
@@ -248,6 +248,6 @@ def test_one_comparison_shows_that_the_chain_of_a_set_has_changed(tmp_path: Path
         service.reorg = None
         read = service.client(cache=cache).blocks(height=heights).collect()
         assert lists_of(read) == lists_of(service.client().blocks(height=heights).collect()) != lists_of(first)
-        # What is kept of the new chain is not removed by the comparisons of other lists.
+        # The comparison of one list does not remove the records of the new chain that another list has kept.
         assert len(cache.entries()) == len(heights)
         assert service.client(cache=cache).blocks(height=heights).collect().report.requests <= 1

@@ -165,7 +165,8 @@ impl CachedRead {
         self.noted(run, || self.cache.discard_service(&self.key)).await;
     }
 
-    /// True if another list has contradicted what was kept since this one was begun, which may be of the same chain.
+    /// True if the cache was emptied since this read began, because the chain had changed: the records may be of the old
+    /// chain.
     pub fn is_of_removed(&self) -> bool {
         self.query.client().cache_checks().discards() != self.discards
     }

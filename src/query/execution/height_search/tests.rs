@@ -6,7 +6,7 @@ fn search(times: &[Option<i64>], time: i64, window: usize) -> (TimePosition, usi
     search_from(times, time, window, 51)
 }
 
-/// The same for a list whose first page has the blocks of `listed` heights.
+/// Searches as `search` does, in a list whose first page has the blocks of `listed` heights.
 fn search_from(times: &[Option<i64>], time: i64, window: usize, listed: usize) -> (TimePosition, usize) {
     let head = times.iter().rposition(Option::is_some).unwrap();
     let newest = Block { height: head as i64, time: times[head].unwrap() };
