@@ -17,6 +17,7 @@ from chainframe.datasets.plan import (
     Arguments,
     TimeBounds,
     arguments,
+    descending,
     encoded,
     looked_up,
     narrowed,
@@ -25,6 +26,7 @@ from chainframe.datasets.plan import (
 )
 from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.times import Remainder
+from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
 from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from chainframe import Client, Page, Query, Records, Report, Transaction
     from chainframe.datasets.hashes import Lookup
     from chainframe.datasets.values import Solver
+    from chainframe.datasets.ways import Way
 
 # Maximum number of times that a list is counted, which may grow meanwhile.
 MAX_COUNTS = 3
@@ -44,7 +47,9 @@ class Narrowing:
     """A query, and what the filter of a scan leaves of it."""
 
     def __init__(self, query: Query[Any], schema: pa.Schema, solver: Solver | None) -> None:
-        self._query, self._schema, self._solver = query, schema, solver
+        self._query = query
+        self._schema = schema
+        self._solver = solver
         self.resource: str = str(json.loads(query._stated())["call"])  # noqa: SLF001 - of this package
         self._given = arguments(query)
         reduced: Any = query.__reduce__()
@@ -81,7 +86,19 @@ class Narrowing:
         plans = narrowed(self.resource, self._schema, self._given, self._solver, self._is_valid)
         return [self._query_for(wanted) for wanted in plans]
 
-    def split(self, queries: list[Query[Any]]) -> Query[Any] | None:
+    def way(self, queries: list[Query[Any]]) -> Way:
+        """The way to read what queries return. Sends nothing."""
+        if (lookup := self.lookup(queries)) is not None:
+            return ByHashes(queries[0], lookup)
+        if (timed := self._by_time(queries)) is not None:
+            return ByTimes(queries[0], timed)
+        if floors := self._floors():
+            return Descent(queries, floors)
+        if (whole := self._split(queries)) is not None:
+            return Parts(whole, queries)
+        return Direct(queries)
+
+    def _split(self, queries: list[Query[Any]]) -> Query[Any] | None:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""
         if (
             self._list_client is None
@@ -107,7 +124,7 @@ class Narrowing:
     def time_bounds(self) -> TimeBounds | None:
         return None if self._list_solver is None or self._list_client is None else time_bounds(self.resource)
 
-    def by_time(self, queries: list[Query[Any]]) -> list[Query[Any]] | None:
+    def _by_time(self, queries: list[Query[Any]]) -> list[Query[Any]] | None:
         """Queries for the times that the filter can accept, or `None` if times do not narrow a list. Sends nothing."""
         if self._list_solver is None or self._list_client is None or len(queries) != 1:
             return None
@@ -116,7 +133,8 @@ class Narrowing:
 
     def is_timed(self, query: Query[Any]) -> bool:
         """True if a query has times already, so that its own run searches for heights."""
-        bounds, given = self.time_bounds(), arguments(query)
+        bounds = self.time_bounds()
+        given = arguments(query)
         return bounds is not None and (bounds.low in given or bounds.high in given)
 
     def all_have_heights(self, query: Query[Any], spent: list[Report]) -> bool:
@@ -125,9 +143,10 @@ class Narrowing:
         A record with a time and no height is in the list only. New records must not hide one, so that the range is
         counted first: it never has more records than the list has later.
         """
-        given, client = arguments(query), self._list_client
+        client = self._list_client
         if client is None:
             return False
+        given = arguments(query)
         if not {"height", "start_height", "end_height"}.isdisjoint(given):
             return True
         for _ in range(MAX_COUNTS):
@@ -219,7 +238,8 @@ class Narrowing:
 
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
-        hashed, client = self.located_by(queries), self._list_client
+        client = self._list_client
+        hashed = self.located_by(queries)
         if hashed is None or client is None:
             return queries
         hashes, look_up = hashed
@@ -237,7 +257,12 @@ class Narrowing:
         descending = sorted((height for height in heights if height is not None), reverse=True)
         return [client.transactions(height=height, chain=chain) for height in descending]
 
-    def floors(self, columns: tuple[str, ...]) -> dict[str, int]:
-        """Lowest values of columns that the filter accepts."""
-        ranges = {column: self._list_solver.ranges(column) if self._list_solver else None for column in columns}
-        return {column: some[0].low for column, some in ranges.items() if some and some[0].low is not None}
+    def _floors(self) -> dict[str, int]:
+        """Lowest values that the filter accepts of the columns by which the list is ordered."""
+        floors: dict[str, int] = {}
+        if self._list_solver is not None:
+            for column in descending(self.resource):
+                ranges = self._list_solver.ranges(column)
+                if ranges and ranges[0].low is not None:
+                    floors[column] = ranges[0].low
+        return floors

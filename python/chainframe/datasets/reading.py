@@ -12,6 +12,7 @@ from pyarrow import compute as pc
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.times import Index, is_cheaper, is_searched
+from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Most pages of a list that are read to find the heights of times.
 MAX_PROBES = 8
+NO_REQUEST = "no request: no record can satisfy the filter"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Reading:
     """The requests of one scan."""
 
     def __init__(self, query: Query[Any], argument: ArgumentColumn, solver: Solver | None) -> None:
-        self._query, self._argument = query, argument
+        self._query = query
+        self._argument = argument
         self.narrowing: Narrowing = Narrowing(query, argument.schema, solver)
         self._decoded: list[str] = argument.schema.names
         self.runs: list[Query[Any]] = []
@@ -52,58 +55,63 @@ class Reading:
         """Reports of searches and lookups, whose records are no part of it."""
 
     def explain(self) -> str:
-        narrowing = self.narrowing
-        queries = narrowing.queries()
-        located = narrowing.located_by(queries)
-        lookup = narrowing.lookup(queries)
-        timed = None if located or lookup else narrowing.by_time(queries)
-        if not queries or timed == []:
-            return "no request: no record can satisfy the filter"
+        queries = self.narrowing.queries()
+        if not queries:
+            return NO_REQUEST
         lines = [repr(query) for query in queries]
-        if located:
-            lines.append("after a lookup of the hashes for their heights, if all of them are found")
-        if lookup:
-            lines = [repr(narrowing.with_arguments(queries[0], {lookup.parameter: each})) for each in lookup.hashes]
-            lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {queries[0]!r}")
-        elif timed:
-            lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
-        elif not located and not self._floors() and (whole := narrowing.split(queries)) is not None:
-            lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
-        if floors := self._floors():
-            down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
-            lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
+        if self.narrowing.located_by(queries):
+            return "\n".join([*lines, "after a lookup of the hashes for their heights, if all of them are found"])
+        match self.narrowing.way(queries):
+            case Direct():
+                pass
+            case ByHashes(query, lookup):
+                lines = [repr(self.narrowing.with_arguments(query, {lookup.parameter: each})) for each in lookup.hashes]
+                lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {query!r}")
+            case ByTimes(timed=[]):
+                return NO_REQUEST
+            case ByTimes(query, timed):
+                lines = [*map(repr, timed), f"if the first page of {query!r} shows that the whole list costs more"]
+            case Descent(_, floors):
+                down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
+                lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
+            case Parts(whole):
+                lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
         return "\n".join(lines)
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
         queries = self.narrowing.located(self.narrowing.queries(), self.spent)
-        lookup = self.narrowing.lookup(queries)
-        if lookup is not None:
+        match self.narrowing.way(queries):
+            case ByHashes(query, lookup):
+                return [self._certain(query, lookup) or query]
+            case ByTimes(query, timed):
+                stream = self._stream(query, self.narrowing.page_size)
+                page = next(stream, None)
+                stream.close()
+                resolved = None if page is None else self._resolved(query, timed, page)
+                return queries if resolved is None else resolved
+            case Direct() | Descent() | Parts():
+                return queries
+
+    def _certain(self, query: Query[Any], lookup: Lookup) -> Query[Any] | None:
+        """The query for a hash, if responses show that it returns all records of a list that have the hash."""
+        if len(lookup.hashes) > 1:
             # A record may have several hashes: the queries would return it several times.
-            (value, *others), fetch = lookup.hashes, partial(self._with_hash, queries[0], lookup)
-            if not others:
-                lookup.fetched(value, fetch)
-                page = None if lookup.is_certain else next(self._stream(queries[0], self.narrowing.page_size), None)
-                if page is not None:
-                    lookup.probe(page, fetch)
-            is_certain = lookup.is_certain and not others
-            return [self.narrowing.with_arguments(queries[0], {lookup.parameter: value})] if is_certain else queries
-        timed = self.narrowing.by_time(queries)
-        if timed is None:
-            return queries
-        page = next(stream := self._stream(queries[0], self.narrowing.page_size), None)
-        stream.close()
-        resolved = None if page is None else self._resolved(queries[0], timed, page)
-        return queries if resolved is None else resolved
+            return None
+        fetch = partial(self._with_hash, query, lookup)
+        lookup.fetched(lookup.hashes[0], fetch)
+        page = None if lookup.is_certain else next(self._stream(query, self.narrowing.page_size), None)
+        if page is not None:
+            lookup.probe(page, fetch)
+        found = self.narrowing.with_arguments(query, {lookup.parameter: lookup.hashes[0]})
+        return found if lookup.is_certain else None
 
     @property
     def reads_whole_list(self) -> bool:
         """True if the filter leaves the request as it is. Sends nothing."""
-        queries, narrowing = self.narrowing.queries(), self.narrowing
-        is_narrowed = (
-            narrowing.located_by(queries) or narrowing.lookup(queries) or narrowing.by_time(queries) is not None
-        )
-        return queries == [self._query] and not is_narrowed and not self._floors()
+        queries = self.narrowing.queries()
+        is_read_directly = isinstance(self.narrowing.way(queries), Direct | Parts)
+        return queries == [self._query] and is_read_directly and not self.narrowing.located_by(queries)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
@@ -111,16 +119,18 @@ class Reading:
         located = self.narrowing.located(queries, self.spent)
         if located is not queries:
             yield from self._streams(located)
-        elif (lookup := self.narrowing.lookup(queries)) is not None:
-            yield from self._looked_up(queries[0], lookup)
-        elif (timed := self.narrowing.by_time(queries)) is not None:
-            yield from self._timed(queries[0], timed)
-        elif floors := self._floors():
-            yield from self._descended(queries, floors)
-        elif (whole := self.narrowing.split(queries)) is not None:
-            yield from self._split(whole, queries)
-        else:
-            yield from self._streams(queries)
+            return
+        match self.narrowing.way(queries):
+            case Direct():
+                yield from self._streams(queries)
+            case ByHashes(query, lookup):
+                yield from self._looked_up(query, lookup)
+            case ByTimes(query, timed):
+                yield from self._timed(query, timed)
+            case Descent(_, floors):
+                yield from self._descended(queries, floors)
+            case Parts(whole):
+                yield from self._split(whole, queries)
 
     def _timed(self, query: Query[Any], timed: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
         """Reads a list, or the heights of some times where these cost fewer requests or pass the result window."""
@@ -147,9 +157,9 @@ class Reading:
         page = next(stream, None)
         if page is None:
             return
-        bounds, left, newest = self.narrowing.time_bounds(), self.narrowing.remainder(whole), None
-        if bounds is not None:
-            newest = pc.max(page.column(bounds.height)).as_py()
+        bounds = self.narrowing.time_bounds()
+        newest = None if bounds is None else pc.max(page.column(bounds.height)).as_py()
+        left = self.narrowing.remainder(whole)
         if left.is_capped or left.pages > self.narrowing.cost(queries, newest):
             yield from self._abandon(stream, whole, queries)
             return
@@ -183,14 +193,17 @@ class Reading:
         A record with a time and no height is in the list only: the range of all heights must have as many records. It
         is counted first, so that new records do not hide one: it never has more records than the list has later.
         """
-        within, is_whole, counts = index.length, heights is query, 0
+        within = index.length
+        is_whole = heights is query
+        counts = 0
         for _ in range(MAX_PROBES):
             number = index.next_page()
             if is_whole and number is None:
                 break
             total = self._probe(query, number or 1, index)
             if not is_whole:
-                is_whole, counts = total == within, counts + 1
+                is_whole = total == within
+                counts += 1
                 if counts == MAX_COUNTS:
                     break
                 within = within if is_whole else self._probe(heights, 1, index)
@@ -205,7 +218,8 @@ class Reading:
 
     def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:
         """Reads the records that have some hashes, if responses show that these are all, or else the list."""
-        fetch, stream = partial(self._with_hash, query, lookup), self._stream(query, self.narrowing.page_size)
+        fetch = partial(self._with_hash, query, lookup)
+        stream = self._stream(query, self.narrowing.page_size)
         page = next(stream, None) if len(lookup.hashes) > DIRECT else None
         if page is None or self.narrowing.remainder(query).pages > len(lookup.hashes):
             found = [lookup.fetched(value, fetch) for value in lookup.hashes]
@@ -246,7 +260,8 @@ class Reading:
 
     def _resolved(self, query: Query[Any], timed: list[Query[Any]], page: pa.RecordBatch) -> list[Query[Any]] | None:
         """The queries for times with their heights, or `None` if the list is to be read."""
-        bounds, left = self.narrowing.time_bounds(), self.narrowing.remainder(query)
+        bounds = self.narrowing.time_bounds()
+        left = self.narrowing.remainder(query)
         if bounds is None or not is_searched(page, bounds, left, timed):
             return None
         if not bounds.is_expanded and not left.is_capped and not self.narrowing.all_have_heights(query, self.spent):
@@ -257,10 +272,6 @@ class Reading:
             resolved.append(found)
             self.spent.append(report)
         return resolved if is_cheaper(resolved, bounds) else None
-
-    def _floors(self) -> dict[str, int]:
-        """Lowest values that the filter accepts of the columns by which a list is ordered."""
-        return self.narrowing.floors(descending(self.narrowing.resource))
 
     def _descended(self, queries: list[Query[Any]], floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Reads a list in the order of heights down to the lowest height or time that the filter accepts.
