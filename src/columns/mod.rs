@@ -169,7 +169,7 @@ impl Columns {
         matches!(self.columns[index], Column::Skipped(_))
     }
 
-    /// The same rows without the values of the columns that are not selected.
+    /// Returns the rows without the values of the columns that are not selected.
     pub fn select(&self, selection: Projection) -> Self {
         let columns = self.columns.iter().enumerate().map(|(index, column)| match selection.contains(index) {
             true => column.clone(),
@@ -223,7 +223,7 @@ impl Columns {
         Self { record: self.record, columns, rows: length }
     }
 
-    /// The same rows without the response that they were decoded from: a row that is kept would keep all of it.
+    /// Returns the rows without the response that they were decoded from: a row that is kept would keep all of it.
     pub fn detached(&self) -> Self {
         let columns = self.columns.iter().map(|column| match column {
             Column::Utf8View(texts) => Column::Utf8(views::copied(texts)),

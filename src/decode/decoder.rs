@@ -29,7 +29,7 @@ pub struct Decoder {
 /// A member of records.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// Its wire name as written between two values.
+    /// Wire name of the member as written between two values.
     written: String,
     pub column: usize,
     pub kind: Kind,

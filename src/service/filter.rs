@@ -25,8 +25,8 @@ impl Filter {
             && endpoint.name == "large_transactions"
         {
             let requested = parameters.get("min_amount").map(sql);
-            let least = schema::rank(&min.to_string()).map_or(Sql::Null, Sql::Blob);
-            filter.add("amount_rank > ?", [requested.unwrap_or(least)]);
+            let min_rank = schema::rank(&min.to_string()).map_or(Sql::Null, Sql::Blob);
+            filter.add("amount_rank > ?", [requested.unwrap_or(min_rank)]);
         }
         for (name, value) in &parameters.values {
             filter.parameter(endpoint, table, name, value, parameters);

@@ -97,7 +97,7 @@ impl Parameters {
     }
 }
 
-/// The same date and time `years` later (or earlier, if negative), as the API counts years.
+/// Returns the date and time `years` later (or earlier, if negative), as the API counts years.
 pub fn years_after(time: i64, years: i32) -> Option<i64> {
     let start = DateTime::from_timestamp_millis(time)?;
     let months = Months::new(12 * years.unsigned_abs());

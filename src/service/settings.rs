@@ -17,7 +17,7 @@ const MOST_TRANSACTIONS: u64 = 10_000_000;
 pub struct Settings {
     /// Transactions of the main chain; everything else is in proportion.
     pub transactions: u64,
-    /// The same seed makes the same chain, byte for byte.
+    /// Start of the random numbers. Equal seeds make equal chains, byte for byte.
     pub seed: u64,
     pub deployment: Deployment,
     pub credentials: Credentials,

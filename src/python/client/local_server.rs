@@ -130,7 +130,7 @@ impl LocalService {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
-    /// The same client of this simulated service.
+    /// Returns a client with the settings of `client`, of this simulated service.
     fn simulate(&self, client: &Bound<'_, Client>) -> PyResult<Client> {
         let py = client.py();
         let given = client.get();

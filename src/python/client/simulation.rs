@@ -57,8 +57,8 @@ struct Network {
 
 impl Network {
     fn latency(&self) -> Duration {
-        let (least, most) = LATENCY_MS;
-        Duration::from_millis(self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(least..=most))
+        let (min, max) = LATENCY_MS;
+        Duration::from_millis(self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(min..=max))
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {

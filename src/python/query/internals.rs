@@ -65,7 +65,7 @@ impl Query {
         })
     }
 
-    /// The same range from a height on.
+    /// Returns the query of a range of heights with `height` as its start.
     fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
         let query = self.start.query().reject_set("an export").and_then(|()| self.start.query().from_height(height))?;
         Ok(self.of_run(py, QueryStart::from(query)))

@@ -196,8 +196,8 @@ impl Drop for Guarded {
     }
 }
 
-/// This thread's hold of the interpreter. A consumer may have detached within a Python call that this module made, which
-/// PyO3 does not notice: it would take the thread for attached.
+/// Hold of the interpreter by the current thread. A consumer may have detached within a Python call that this module made,
+/// which PyO3 does not notice: it would take the thread for attached.
 struct Attached(ffi::PyGILState_STATE);
 
 impl Attached {

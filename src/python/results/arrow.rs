@@ -177,7 +177,7 @@ impl Table {
         Ok(Self::of(schema, batches))
     }
 
-    /// The same rows with these columns.
+    /// Returns the rows with the columns of a schema.
     pub fn project(self, schema: SchemaRef) -> PyResult<Self> {
         let batches = self.batches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let indices: Result<Vec<_>, _> =

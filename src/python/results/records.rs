@@ -43,12 +43,12 @@ impl Records {
         Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report }, cursor: None, numbers }
     }
 
-    /// The same records as a batch of a follower.
+    /// Returns the records as a batch of a follower.
     pub fn with_cursor(self, cursor: String) -> Self {
         Self { cursor: Some(cursor), ..self }
     }
 
-    /// The same records with the selected columns only.
+    /// Returns the records with the selected columns only.
     pub fn select(self, selection: Projection) -> Self {
         if selection == Projection::ALL {
             return self;

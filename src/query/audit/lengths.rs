@@ -9,7 +9,7 @@ const MAX_LOOKS: u32 = 3;
 #[derive(Debug, Default)]
 pub struct Lengths {
     /// The least of the least lengths: records may have been deleted between two responses.
-    least: Option<u64>,
+    min_length: Option<u64>,
     /// True if a response was the last page, or the lengths are those of a part of the list.
     is_known_end: bool,
     /// End of the records that were received, as an offset of the result.
@@ -59,18 +59,18 @@ impl Lengths {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
         let has_next = response.has_next(request);
-        let least = match (response.total, response.total_pages) {
+        let min_length = match (response.total, response.total_pages) {
             (Some(total), _) => total,
             (None, Some(pages)) if has_next && rows > 0 => (pages - 1) * rows + 1,
             (None, _) => 0,
         };
         self.is_known_end |= request.height_bound.is_some() || !has_next;
-        self.least = Some(self.least.map_or(least, |known| known.min(least)));
+        self.min_length = Some(self.min_length.map_or(min_length, |known| known.min(min_length)));
     }
 
     /// True if all responses say that the list has more records than were returned.
     pub fn exceed(&self, returned: u64) -> bool {
-        !self.is_known_end && self.least.is_some_and(|least| least > returned)
+        !self.is_known_end && self.min_length.is_some_and(|min_length| min_length > returned)
     }
 
     /// True if one response has shown more records.

@@ -35,7 +35,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug)]
 struct FirstPage {
     limit: u64,
-    /// Its number of rows, if that is less than the response says.
+    /// Number of rows of the page, if that is less than the response says.
     too_few: Option<u64>,
 }
 

@@ -91,7 +91,7 @@ impl FollowCursor {
         })
     }
 
-    /// The same cursor at another position.
+    /// Cursor of this follower after `state`.
     #[must_use]
     pub(super) fn at(&self, state: &FollowState) -> Self {
         Self { position: Position::After(state.clone()), ..self.clone() }

@@ -60,18 +60,18 @@ impl QueryStart {
         Ok(Self { query: cursor.query(query.client(), query.endpoint())?, cursor: Some(Arc::new(cursor)) })
     }
 
-    /// This position in a query whose heights are known.
+    /// Returns this position in a query whose heights are known.
     pub(super) fn with_query(self, query: Query) -> Self {
         Self { query, ..self }
     }
 
-    /// This position, from where only these columns are decoded.
+    /// Returns this position, from where only these columns are decoded.
     #[must_use]
     pub fn with_columns(&self, names: &[String]) -> Self {
         Self { query: self.query.with_columns(names), cursor: self.cursor.clone() }
     }
 
-    /// This position with heights in place of times. The requests for them are added to the report.
+    /// Returns this position with heights in place of times. The requests for them are added to the report.
     pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
         self.query.reject_set("a range of times")?;
         let query = resolve(&self.query, &report).await?;
@@ -113,7 +113,7 @@ impl QueryStart {
         self.resumed_from().cloned().unwrap_or_else(|| Cursor::start(&self.query))
     }
 
-    /// This position, from where at most `limit` records are wanted.
+    /// Returns this position, from where at most `limit` records are wanted.
     #[must_use]
     pub fn limited_to(&self, limit: u64) -> Self {
         Self { query: self.query.limited_to(limit), cursor: self.cursor.clone() }

@@ -181,7 +181,7 @@ impl Run {
 
     /// Contradictions of a list that was read to its end, of which no more is requested.
     pub(super) fn contradictions(&self) -> Vec<Message> {
-        let ended = self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.is_cut);
+        let ended = self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.is_cut());
         ended.map_or_else(Vec::new, |fetcher| contradictions(&self.query, fetcher))
     }
 

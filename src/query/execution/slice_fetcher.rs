@@ -22,6 +22,16 @@ use crate::query::snapshot::{
 /// Responses that may be held or awaited for each request in flight.
 pub(super) const HELD: usize = 3;
 
+/// State of a list by whether its caller wants more records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    NotStopped,
+    /// It had ended when the caller stopped it, or its last request was in flight, which verifies what was read.
+    AtEnd,
+    /// The caller ended it before its own end.
+    BeforeEnd,
+}
+
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
@@ -31,10 +41,7 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
-    /// True if the caller wants no more records.
-    is_stopped: bool,
-    /// True if the list was stopped before its end.
-    pub is_cut: bool,
+    stop: Stop,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
 }
@@ -45,7 +52,7 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skip: 0, is_stopped: false, is_cut: false, announced: None }
+        Self { slice, list, audit, in_flight, skip: 0, stop: Stop::NotStopped, announced: None }
     }
 
     /// The slice after a reading of it that was discarded.
@@ -149,7 +156,7 @@ impl SliceFetcher {
 
     fn audited_end(&self) -> audit::End {
         let list = &self.list;
-        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && !self.is_stopped;
+        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stop == Stop::NotStopped;
         let is_whole = list.end() == Some(End::List) && has_all;
         audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
     }
@@ -189,7 +196,7 @@ impl SliceFetcher {
 
     /// Fails if the list that has ended contradicts itself.
     pub fn conclude(&mut self) -> Result<(), Error> {
-        if self.list.end().is_none() && !self.is_stopped {
+        if self.list.end().is_none() && self.stop == Stop::NotStopped {
             return Err(Error::Internal(format!(
                 "no request is in flight for slice {}, which has not ended",
                 self.slice
@@ -225,11 +232,17 @@ impl SliceFetcher {
 
     /// Stops reading; a last request may verify what was read.
     pub fn stop(&mut self) {
-        self.is_stopped = true;
         if self.list.stop() {
-            self.is_cut = true;
+            self.stop = Stop::BeforeEnd;
             self.cancel_in_flight();
+        } else if self.stop == Stop::NotStopped {
+            self.stop = Stop::AtEnd;
         }
+    }
+
+    /// True if the caller wanted no more records before the list had ended.
+    pub fn is_cut(&self) -> bool {
+        self.stop == Stop::BeforeEnd
     }
 
     /// Sends the parent process's requests again in a forked child. True if there were any.

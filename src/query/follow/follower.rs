@@ -50,7 +50,7 @@ pub(super) enum Conclusion {
     Deliver,
     /// The heights above this one changed.
     Undo(i64),
-    /// This height changed, which cannot be undone.
+    /// A change of this height cannot be undone.
     Changed(i64),
     /// Ranges follow, up to what was read down.
     Ranges,

@@ -28,11 +28,11 @@ impl Decimal {
         &self.units * power_of_ten(scale - self.scale)
     }
 
-    /// The number with as few decimals as leave it above another one.
-    pub fn shortened_above(&self, least: &Self) -> Self {
+    /// The number with as few decimals as leave it above `limit`.
+    pub fn shortened_above(&self, limit: &Self) -> Self {
         (0..self.scale)
             .map(|scale| Self { units: &self.units / power_of_ten(self.scale - scale), scale })
-            .find(|short| short > least)
+            .find(|short| short > limit)
             .unwrap_or_else(|| self.clone())
     }
 }

@@ -176,12 +176,12 @@ impl Cursor {
         Ok(self.division.iter().fold(query, |query, division| query.divided(&division.ranges)))
     }
 
-    /// The same position after a run that ended before its first record.
+    /// Cursor of this position after a run that ended before its first record.
     pub(in crate::query) fn after_empty_run(&self) -> Self {
         Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }
     }
 
-    /// The same position, from where at most `most` records are wanted.
+    /// Cursor of this position, from where at most `most` records are wanted.
     pub(in crate::query) fn limited(mut self, most: u64) -> Self {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.options.max_items = Some(self.options.max_items.map_or(most, |remaining| remaining.min(most)));

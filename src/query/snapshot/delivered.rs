@@ -63,12 +63,12 @@ impl Delivered {
         debug_assert!(self.keys.len() as u64 <= self.end);
     }
 
-    /// The same with fewer keys: the latest `least`, and up to eight times as many until two of them differ.
+    /// Returns the records with the latest `count` keys, and with up to eight times as many until two of them differ.
     #[must_use]
-    pub fn latest(&self, least: usize) -> Self {
+    pub fn latest(&self, count: usize) -> Self {
         let different = self.boundary().map_or(usize::MAX, |records| records as usize);
-        let count = different.clamp(least, 8 * least).min(self.keys.len());
-        Self { end: self.end, keys: self.keys[self.keys.len() - count..].to_vec() }
+        let kept = different.clamp(count, 8 * count).min(self.keys.len());
+        Self { end: self.end, keys: self.keys[self.keys.len() - kept..].to_vec() }
     }
 
     /// Number of the latest records that include two different ones, if any do.
@@ -85,20 +85,20 @@ impl Delivered {
     }
 
     /// Every offset at which the rows that a page shares with the delivered records are equal to them, as far as both are
-    /// known: all of them, or at least the last `least`.
-    pub fn overlaps(&self, page: &[u64], least: usize) -> impl Iterator<Item = (i64, Shared)> {
+    /// known: all of them, or at least the last `min_equal`.
+    pub fn overlaps(&self, page: &[u64], min_equal: usize) -> impl Iterator<Item = (i64, Shared)> {
         let first = self.base() as i64 - page.len() as i64;
-        (first..self.end as i64).filter_map(move |offset| Some((offset, self.shared(page, offset, least)?)))
+        (first..self.end as i64).filter_map(move |offset| Some((offset, self.shared(page, offset, min_equal)?)))
     }
 
-    fn shared(&self, page: &[u64], offset: i64, least: usize) -> Option<Shared> {
+    fn shared(&self, page: &[u64], offset: i64, min_equal: usize) -> Option<Shared> {
         let base = self.base() as i64;
         let from = offset.max(base);
         let to = (offset + page.len() as i64).min(self.end as i64);
         let known = &self.keys[(from - base) as usize..(to - base) as usize];
         let rows = &page[(from - offset) as usize..(to - offset) as usize];
         let equal = known.iter().rev().zip(rows.iter().rev()).take_while(|(key, row)| key == row).count();
-        if equal < known.len().min(least) {
+        if equal < known.len().min(min_equal) {
             return None;
         }
         let first = *known.last()?;

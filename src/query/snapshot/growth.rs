@@ -34,7 +34,7 @@ impl Growth {
 
     /// Least growth expected from the latest observation to the next response.
     pub fn expected(&self) -> u64 {
-        let least = self.samples.iter().copied().reduce(f64::min).unwrap_or(0.0);
-        (least * f64::from(self.responses + 1)) as u64
+        let slowest = self.samples.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        (slowest * f64::from(self.responses + 1)) as u64
     }
 }

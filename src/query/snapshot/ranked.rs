@@ -55,8 +55,8 @@ pub struct RankedReader {
     /// Page whose response was taken last, or 0. Without a number of pages, one without a new record ends the list.
     page: u64,
     pass: u32,
-    /// Least length of the list by any response of this pass.
-    least: u64,
+    /// Number of records that the list has at least, by any response of this pass.
+    min_length: u64,
     /// Records that were received again in the first pass, or late.
     moved: u64,
 }
@@ -78,7 +78,7 @@ impl RankedReader {
             pages: None,
             page: 0,
             pass: 1,
-            least: 0,
+            min_length: 0,
             moved: 0,
         }
     }
@@ -111,7 +111,7 @@ impl RankedReader {
         self.pages = response.total_pages.or(self.pages);
         let full_pages = self.pages.unwrap_or(0).saturating_sub(1);
         let on_last_page = if request.page > full_pages { response.rows.len() as u64 } else { 0 };
-        self.least = self.least.max(full_pages.saturating_mul(self.list.snapshot.page_rows()) + on_last_page);
+        self.min_length = self.min_length.max(full_pages.saturating_mul(self.list.snapshot.page_rows()) + on_last_page);
         let is_without_news = fresh.is_empty();
         self.list.delivered.push(keys.into_iter(), usize::MAX);
         self.list.returned = self.list.delivered.end();
@@ -166,7 +166,7 @@ impl RankedReader {
     }
 
     fn begin_pass(&mut self) {
-        self.least = 0;
+        self.min_length = 0;
         self.length = Length::Pending;
         self.phase = Phase::Length;
         self.list.next_page = 2;
@@ -177,7 +177,7 @@ impl RankedReader {
         let returned = self.list.returned;
         // A part of the service that lacks records may have answered.
         let is_not_shorter = self.length.exact().is_some_and(|length| length <= end_length);
-        if is_confirmed && is_not_shorter && returned >= end_length.max(self.least) {
+        if is_confirmed && is_not_shorter && returned >= end_length.max(self.min_length) {
             return Some(if returned > end_length { End::Shrunk } else { End::List });
         }
         if self.pass > MAX_PASSES { Some(End::Unsettled) } else { None }

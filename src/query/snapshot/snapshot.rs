@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::{PageRequest, Response, View};
 
-/// Records of the list at that instant.
+/// Number of records of a list at the instant of its snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
@@ -35,7 +35,7 @@ pub enum Proof {
     /// Each page was read with records of the one before it; or nothing was read that needs a proof.
     #[default]
     Overlap,
-    /// Their number. It is no evidence for the beginning of the snapshot.
+    /// The number of records. It is no evidence for the beginning of the snapshot.
     Length,
     /// A record of the first page at its offset, in the end.
     FinalLook,
@@ -59,7 +59,7 @@ impl PageSizes {
         limit.clamp(self.least, self.most)
     }
 
-    /// The same after a limit was served so, where full pages have `page_rows`.
+    /// Returns the sizes after the API has answered `limit` with a page of `served` rows, where full pages have `page_rows`.
     #[must_use]
     fn learned(self, limit: u64, served: u64, page_rows: u64) -> Self {
         match served.cmp(&limit) {
@@ -81,7 +81,7 @@ pub struct Snapshot {
     /// Number of records as reported by the first response. Without one, none of a later response is believed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Least length of the list by the first response.
+    /// Number of records that the list has at least, by the first response.
     pub min_length: u64,
     /// Limit of the requests for full pages.
     pub page_limit: u64,

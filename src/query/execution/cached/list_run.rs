@@ -34,26 +34,30 @@ impl CachedList {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
-        if matches!(self.stage, Stage::Unread)
-            && let Some(page) = self.known().await?
-        {
-            return Ok(Some(page));
+        loop {
+            match &mut self.stage {
+                Stage::Unread => {
+                    let known = self.known().await?;
+                    if known.is_some() {
+                        return Ok(known);
+                    }
+                }
+                Stage::Reading(reading) => {
+                    let page = self.run.next().await?;
+                    match (&page, reading) {
+                        (None, _) => self.end().await?,
+                        (Some(page), Some(reading)) => reading.add(page),
+                        (Some(_), None) => {}
+                    }
+                    return Ok(page);
+                }
+                Stage::Failed(error) => return Err(error.clone()),
+                Stage::Ended => return Ok(None),
+            }
         }
-        let reading = match &mut self.stage {
-            Stage::Unread | Stage::Ended => return Ok(None),
-            Stage::Failed(error) => return Err(error.clone()),
-            Stage::Reading(reading) => reading,
-        };
-        let page = self.run.next().await?;
-        match (&page, reading) {
-            (None, _) => self.end().await?,
-            (Some(page), Some(reading)) => reading.add(page),
-            (Some(_), None) => {}
-        }
-        Ok(page)
     }
 
-    /// Returns the records that are known before the run returns pages of its own.
+    /// Leaves the first stage. Returns the records that are known before the run returns pages of its own.
     async fn known(&mut self) -> Result<Option<Page>, Error> {
         let reading = match cache_of(self.start.query().client()) {
             Some(cache) => CachedRead::new(cache, &self.start, &self.run)?,

@@ -178,14 +178,19 @@ impl CachedRead {
         }
     }
 
-    /// The anchor that is kept, at `least` or higher, and the time as of which the chain still has it. `None` if there is none
+    /// The anchor that is kept, at `min_height` or higher, and the time as of which the chain still has it. `None` if there is none
     /// or it has changed.
-    async fn unchanged_anchor(&self, run: &Run, least: i64, is_costly: bool) -> Result<Option<(Anchor, i64)>, Error> {
+    async fn unchanged_anchor(
+        &self,
+        run: &Run,
+        min_height: i64,
+        is_costly: bool,
+    ) -> Result<Option<(Anchor, i64)>, Error> {
         let client = self.query.client();
         let is_shared = !is_costly && !client.settings().strict;
         let _comparing = if is_shared { Some(client.cache_checks().compare().await) } else { None };
         // The comparison of another list may have removed it.
-        let Some(anchor) = self.anchor(run).await.filter(|anchor| anchor.height >= least) else { return Ok(None) };
+        let Some(anchor) = self.anchor(run).await.filter(|anchor| anchor.height >= min_height) else { return Ok(None) };
         if is_shared && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor) {
             return Ok(Some((anchor, at)));
         }

@@ -65,8 +65,8 @@ pub(super) fn extrapolate(sizes: &[Size], count: u64) -> Size {
     }
 }
 
-/// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `least` each.
-pub(super) fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
+/// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `min_each` each.
+pub(super) fn scale(measured: &[Bounds], count: u64, min_each: f64) -> Bounds {
     let samples = measured.len() as f64;
     let count = count as f64;
     let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
@@ -79,7 +79,7 @@ pub(super) fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
     let low = mean - error.max(others * mean);
     let known: f64 = measured.iter().map(|one| one.low as f64).sum();
     Bounds::between(
-        known.max(low.max(least) * count) as u64,
+        known.max(low.max(min_each) * count) as u64,
         (mean * count).round() as u64,
         (high * count).ceil() as u64,
     )

@@ -76,7 +76,7 @@ impl Run {
                 self.output.report.add_reason(UNKNOWN_LENGTH);
             }
             // The count of a list of which only the beginning was read is that of more records.
-            let reasons = if fetcher.is_cut { fetcher.audit.doubts() } else { contradictions(&self.query, fetcher) };
+            let reasons = if fetcher.is_cut() { fetcher.audit.doubts() } else { contradictions(&self.query, fetcher) };
             for reason in reasons {
                 self.output.report.add_contradiction(reason);
             }

@@ -44,9 +44,9 @@ fn overlap_is_certain_by_two_different_keys_or_by_one_that_occurs_once() {
 
 #[test]
 fn records_above_the_overlap_may_have_been_replaced() {
-    for (least, expected) in [(3, None), (2, Some((0, Shared::Distinct))), (1, Some((0, Shared::Distinct)))] {
-        let overlap = Delivered::of(vec![1, 2, 3]).overlaps(&[9, 2, 3, 4], least).next();
-        assert_eq!(overlap, expected, "{least}");
+    for (min_equal, expected) in [(3, None), (2, Some((0, Shared::Distinct))), (1, Some((0, Shared::Distinct)))] {
+        let overlap = Delivered::of(vec![1, 2, 3]).overlaps(&[9, 2, 3, 4], min_equal).next();
+        assert_eq!(overlap, expected, "{min_equal}");
     }
     assert_eq!(Delivered::of(vec![1, 2, 3]).overlaps(&[8, 9, 3], 1).next(), Some((0, Shared::Unique)));
 }

@@ -53,8 +53,8 @@ impl Evidence<'_> {
     fn by_overlap(&self, keys: &[u64]) -> Location {
         // Records above the latest may have been replaced or deleted: then the length shows whether an unread one was, too.
         let is_known = self.snapshot.length.exact().is_some() && !self.has_duplicates(keys);
-        let least = if is_known { 1 } else { usize::MAX };
-        let mut fitting = self.delivered.overlaps(keys, least).filter(|(offset, _)| self.fits(*offset));
+        let min_equal = if is_known { 1 } else { usize::MAX };
+        let mut fitting = self.delivered.overlaps(keys, min_equal).filter(|(offset, _)| self.fits(*offset));
         match (fitting.next(), fitting.next()) {
             (None, _) => Location::Lost,
             (Some((offset, shared)), None) if self.is_certain(offset, shared) => Location::At(offset),
@@ -81,7 +81,7 @@ impl Evidence<'_> {
     }
 
     /// True if the rows that a page at this offset shares cannot occur twice in a row: the page is in descending order of
-    /// heights, and they have at least two.
+    /// heights, and they have at min_equal two.
     fn descends(&self, offset: i64) -> bool {
         let rows = self.view.rows;
         let shared = self.delivered.end() as i64 - offset;

@@ -96,8 +96,8 @@ impl UncountedReader {
         let is_first = self.list.delivered.end() == 0;
         let is_by_count = self.list.snapshot.offset_by_count(view).is_some();
         // The first record alone may be replaced before the next page.
-        let least = if is_first && !is_by_count { 2 } else { 1 };
-        if rows.start.saturating_add(least) > view.rows.len() {
+        let min_rows = if is_first && !is_by_count { 2 } else { 1 };
+        if rows.start.saturating_add(min_rows) > view.rows.len() {
             return self.on_known_page(view, rows.start == view.rows.len(), has_drifted);
         }
         let is_adjacent = rows.start == 0 && !is_first;

@@ -79,7 +79,7 @@ impl UncountedReader {
 
     /// Most records that can have been added before the length was known.
     pub(super) fn most_newer(&self) -> u64 {
-        let least = self.list.snapshot.min_length;
-        self.list.snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(least))
+        let snapshot = &self.list.snapshot;
+        snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(snapshot.min_length))
     }
 }
