@@ -57,7 +57,7 @@ class FollowedWriter(ParquetWriter):
         follow = follow_set(self.query, settled.settle, self._start, self.store.path)
         self._buffer = cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows))
 
-    def _save_finished(self, watermark: list[list[Any]] | None, reasons: list[str], *, is_complete: bool) -> None:
+    def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         # The position of lists without records too: the next export begins there.
         self.manifest.cursor = json.loads(cast("Any", self._buffer).cursor)
         super()._save_finished(watermark, reasons, is_complete=is_complete)

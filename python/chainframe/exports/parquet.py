@@ -33,6 +33,7 @@ from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
 from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, Settled
+from chainframe.exports.newer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
 from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
@@ -213,6 +214,10 @@ class ExportRequest:
         height = height_of(manifest.since_watermark or [])
         if is_new and height is not None:
             query = query._from_height(height)  # noqa: SLF001 - of this package
+        if manifest.since_watermark and self._order() == "newest_first":
+            return NewerWriter(store, manifest, query, **options)
+        if manifest.since_watermark and self._order() == "by_height":
+            return NewerRangeWriter(store, manifest, query, **options)
         return ParquetWriter(store, manifest, query, **options)
 
     def _resumed(self, store: Store, cursor: dict[str, Any]) -> Query[Any]:

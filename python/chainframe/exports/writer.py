@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from chainframe._declared import height_column
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
-from chainframe.errors import ExportError, NumericOverflowError
-from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
+from chainframe.errors import NumericOverflowError
+from chainframe.exports.high_water_mark import WATERMARK, height_of
 from chainframe.exports.manifest import Part, Progress
 from chainframe.exports.tables import release_memory, write_table
 
@@ -56,21 +56,10 @@ class ParquetWriter:
         self._max_rows = max_rows
         self._encoding = encoding
         self._order = order
-        since = manifest.since_watermark
-        absent = [Absent(*record) for record in manifest.since_absent]
-        self._matcher: WatermarkMatcher | None = None
-        self._range: HeightMatcher | None = None
-        if since and self._order == "newest_first":
-            self._matcher = WatermarkMatcher(since, absent, manifest.watermark)
-        elif since and self._order == "by_height":
-            self._range = HeightMatcher(since, absent)
         self._resumed = manifest.cursor is not None
         self._released = 0
         self._has_gap = False
         """True if rows were taken from the buffer that could not be committed."""
-        self._keys: list[list[Any]] = []
-        """Key and height of the first records of this run, as many as a watermark has."""
-        self._earlier_watermark = list(manifest.watermark)
         self._before = manifest.report
         self._queried: Counter[str] = Counter()
         """Records of this run that were written, by the value of a set whose list returned them."""
@@ -87,12 +76,12 @@ class ParquetWriter:
             self.store.remove_leftovers(self.manifest)
             return
         self.store.begin(self.manifest)
-        reading = self._is_keyed(), self._is_in_order()
-        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, *reading)  # noqa: SLF001
+        options = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
+        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
 
     def _is_keyed(self) -> bool:
         """True if keys of the records decide which of them are written."""
-        return self._matcher is not None or self._range is not None
+        return False
 
     def _is_in_order(self) -> bool:
         """True if the list has to be read in its order, to find the records of an earlier export."""
@@ -131,29 +120,7 @@ class ParquetWriter:
         return _restore_report(self.manifest.report)
 
     def _accept(self) -> None:
-        """Releases the rows that are certain to be new. Without a matcher the core releases all."""
-        if self._range is not None:
-            for is_known, count in self._range.known_runs(self._buffer.new_keys()):
-                if is_known:
-                    self._buffer.skip(count)
-                else:
-                    self._release(self._released + count)
-        if self._matcher is not None:
-            keys = self._buffer.new_keys()
-            self._matcher.push(keys)
-            self._keys += [list(key) for key in keys[: WATERMARK - len(self._keys)]]
-            self._release_new(self._matcher, self._matcher.num_new)
-
-    def _release_new(self, matcher: WatermarkMatcher, end: int) -> None:
-        """Releases the rows before an index of the list, except those that the series has."""
-        while matcher.returned and matcher.returned[0] < end:
-            self._skip_at(matcher.returned.popleft())
-        self._release(end)
-
-    def _skip_at(self, index: int) -> None:
-        self._release(index)
-        self._buffer.skip(1)
-        self._released += 1
+        """Releases the rows to write, if their keys decide; otherwise the core releases all."""
 
     def _release(self, end: int) -> None:
         """Releases the rows before index `end` of the list, and writes the files that they fill."""
@@ -165,7 +132,8 @@ class ParquetWriter:
                 self._write()
 
     def _is_met(self) -> bool:
-        return self._matcher is not None and (self._matcher.met is not None or self._matcher.passed is not None)
+        """True if all that follows in the list is in an earlier export."""
+        return False
 
     def _write(self) -> None:
         """Writes the accepted rows to files, then commits the files with the cursor after them."""
@@ -176,7 +144,8 @@ class ParquetWriter:
         self._has_gap = True
         records, cursor = taken
         self._queried.update(records._counts_by_queried())  # noqa: SLF001
-        watermark, table = self._new_watermark(records), self._table(records)
+        watermark = self._new_watermark(records)
+        table = self._table(records)
         # Texts of amounts, which the table has as numbers, need not be kept while it is written.
         del records, taken
         self._commit(self._parts(table), watermark, cursor)
@@ -220,10 +189,7 @@ class ParquetWriter:
         wanted = WATERMARK - len(self.manifest.watermark)
         if self._order is None or wanted <= 0:
             return []
-        if self._matcher is not None:
-            return self._keys[len(self.manifest.watermark) - len(self._earlier_watermark) : self._released][:wanted]
-        newest = records[:wanted]
-        return _keys(newest)
+        return _keys(records[:wanted])
 
     def _report(self) -> dict[str, Any]:
         """The report over all runs so far."""
@@ -252,31 +218,34 @@ class ParquetWriter:
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""
-        watermark: list[list[Any]] | None = None
-        reasons: list[str] = []
-        if self._matcher is not None:
-            watermark, reasons = self._end_at_watermark(self._matcher)
         while self._buffer.rows:
             self._write()
+        watermark = self.manifest.watermark
         if self._order == "by_height":
-            watermark, reasons = self._end_of_range()
-        is_gap = self._matcher is not None and self._matcher.met is None
-        self._save_finished(watermark, reasons, is_complete=not is_gap)
+            watermark = self._highest_of(self.manifest.since_watermark or [])
+        self._save_finished(watermark, [], is_complete=True)
 
-    def _save_finished(self, watermark: list[list[Any]] | None, reasons: list[str], *, is_complete: bool) -> None:
+    def _highest_of(self, earlier: list[list[Any]]) -> list[list[Any]]:
+        """Keys of the records of the highest block, which an earlier export may have begun."""
+        known = [*earlier, *self.manifest.watermark]
+        height = height_of(known)
+        return [record for record in known if record[1] == height]
+
+    def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         parts = self.manifest.parts
         if not parts:
             # An empty result has a schema too.
             parts = self._parts(self._table(self.query.partial[:0]))
         self.store.check_present(self.manifest)
-        now, report = self._buffer.report(), self._report()
+        now = self._buffer.report()
+        report = self._report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
         # Only an empty result has some.
         remarks = {"remarks": now._remarks} if now.remarks and not self.manifest.rows else {}  # noqa: SLF001
         finished = replace(
             self.manifest,
             parts=parts,
-            watermark=self.manifest.watermark if watermark is None else watermark,
+            watermark=watermark,
             report={
                 **remarks,
                 **report,
@@ -290,32 +259,6 @@ class ParquetWriter:
         )
         self.store.save(finished)
         self.manifest = finished
-
-    def _end_at_watermark(self, matcher: WatermarkMatcher) -> tuple[list[list[Any]], list[str]]:
-        """Releases the new records that are still held; returns the watermark, and what to report."""
-        matcher.end_of_list()
-        if not self._is_met() and self._buffer.report().complete:
-            path = self.store.path
-            message = f"{path}: the list was read to its end, and the newest records of the export named by since"
-            raise ExportError(f"{message} are not in it; export without since", path=str(path))
-        self._release_new(matcher, matcher.num_new)
-        for index in matcher.repeated():
-            self._skip_at(index)
-        self._release(matcher.end)
-        self.manifest.absent = [list(record) for record in matcher.absent()]
-        watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
-        return watermark, matcher.findings()
-
-    def _end_of_range(self) -> tuple[list[list[Any]], list[str]]:
-        """Keys of the records of the highest block, and what to report."""
-        earlier, reasons = self.manifest.since_watermark or [], list[str]()
-        # A run that continues an interrupted one does not read the highest block of the earlier export.
-        if self._range is not None and not self._resumed and self._buffer.report().requests:
-            earlier, reasons = self._range.known(), self._range.findings()
-            self.manifest.absent = [list(record) for record in self._range.absent()]
-        known = [*earlier, *self.manifest.watermark]
-        height = height_of(known)
-        return [pair for pair in known if pair[1] == height], reasons
 
 
 def _keys(records: Records[Any]) -> list[list[Any]]:
