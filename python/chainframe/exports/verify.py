@@ -13,31 +13,28 @@ The first way is the query of the export, page by page. The second way depends o
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from decimal import Context, Decimal
-from heapq import nlargest
 from itertools import pairwise
 from math import inf
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
 from chainframe._declared import ENDPOINTS, LAWS, record_of
 from chainframe._objects import arrow_files
 from chainframe.errors import ExportError
+from chainframe.exports.comparison import Row, by_key, is_changed, joined, wide, width
 from chainframe.exports.series import linked_path
 from chainframe.exports.store import read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from chainframe import Client, Query
     from chainframe._objects import Location
     from chainframe.exports.manifest import Manifest
-
-Row = dict[str, Any]
 
 EXACT = Context(prec=1_000)
 """The context of the program may round to 28 digits, and so take different amounts for equal ones."""
@@ -45,8 +42,6 @@ MAX_GAP = 50
 """Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
 """Most heights that are requested within a gap that is not read completely."""
-WIDEST = 5
-"""Widest gaps between records that are always compared: records that are missing in a row leave one."""
 OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}
 OF_TRANSACTION = {**OF_BLOCK, "amount": "amount", "transaction_type": "transaction_type"}
 # Columns that a record shares with its transaction, and their names there.
@@ -63,7 +58,6 @@ SHARED = {
     },
 }
 PER_REQUEST = 20
-PENDING = "pending"
 # Fields of a token that change every minute.
 VOLATILE = {"address_count", "website", "logo_url"}
 TRANSFERS: dict[str, str | None] = {
@@ -86,9 +80,11 @@ class Verifier:
     def __init__(self, path: Location, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
         self._pyarrow = load("pyarrow", extra="arrow")
         # Records from the cache of the client would be compared with themselves.
-        self._client, self._sample = client.with_options(cache=None), sample
+        self._client = client.with_options(cache=None)
+        self._sample = sample
         self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
-        self._path, self._manifest = path, manifest
+        self._path = path
+        self._manifest = manifest
         self._call: str = manifest.query["call"]
         self._arguments: Row = manifest.query["arguments"]
         self._columns = list(manifest.schema)
@@ -196,26 +192,27 @@ class Verifier:
         inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair) and min(pair) > earlier]
         sampled = self._random.sample(inner, min(self._sample, len(inner)))
         narrow = [pair for pair in sampled if self._is_range or width(pair) < MAX_GAP]
-        compared, differences = 0, list[Difference]()
-        for place in merged(narrow):
-            ours = self.rows(self._columns, *place)
+        compared = 0
+        differences: list[Difference] = []
+        for low, high in joined(narrow):
+            ours = self.rows(self._columns, low, high)
             # A record that the export lacks is between two that it has.
             compared += len(ours) - 1
-            differences += self.differences("heights", ours, self.fetch_place(*place))
+            differences += self.differences("heights", ours, self.fetch_range(low, high))
         for low, high in sorted(set(wide(inner)).difference(narrow)):
             differences += self.differences("heights", [], self.fetch_between(low, high))
         return Found(compared, differences)
 
     def end_of_earlier(self) -> float:
         """Last height of the settled export that this one continues: up to it, this one has late records only."""
-        since, settled = self._manifest.since, self._manifest.settled
-        if since is None or settled is None:
+        since = self._manifest.since
+        if since is None or self._manifest.settled is None:
             return -1
         earlier = read_manifest(linked_path(self._path, since["path"]))
         end = None if earlier is None or earlier.settled is None else earlier.settled.end_height
         return inf if end is None else end
 
-    def fetch_place(self, low: int, high: int) -> list[Row]:
+    def fetch_range(self, low: int, high: int) -> list[Row]:
         """All records of a range of heights."""
         if self._is_range:
             return self.fetch_list(start_height=low, end_height=high)
@@ -232,7 +229,8 @@ class Verifier:
         return [row for height in probed for row in self.fetch_list(height=height)]
 
     def by_pages(self) -> Found:
-        ours, theirs = self.rows(self._columns), self.fetch_list()
+        ours = self.rows(self._columns)
+        theirs = self.fetch_list()
         keys = {self.key_of(row) for row in ours}
         # Newer records are before the first known one, and those that the export was not to have after the last.
         known = [index for index, row in enumerate(theirs) if self.key_of(row) in keys]
@@ -265,7 +263,8 @@ class Verifier:
         self, way: str, rows: list[Row], found: dict[str, Row], shared: dict[str, str]
     ) -> Iterator[Difference]:
         for row in rows:
-            other, key = found.get(row[self.tx_id]), f"{self.tx_id}={row[self.tx_id]}"
+            other = found.get(row[self.tx_id])
+            key = f"{self.tx_id}={row[self.tx_id]}"
             if other is None:
                 yield Difference(way, "unexpected", key)
             elif changed := tuple(ours for ours, theirs in shared.items() if row[ours] != other[theirs]):
@@ -280,7 +279,8 @@ class Verifier:
         if "min_amount" in self._arguments or "max_amount" in self._arguments or not transfers:
             return Found(0, [])
         scale = self.precision(contract)
-        compared, differences = 0, list[Difference]()
+        compared = 0
+        differences: list[Difference] = []
         for tx_id in self._random.sample(sorted(transfers), min(self._sample, len(transfers))):
             logs = self._client.logs(tx_id, chain=self._chain.get("main")).collect()
             self._requests += logs.report.requests
@@ -333,11 +333,13 @@ class Verifier:
     def differences(self, way: str, ours: list[Row], theirs: list[Row]) -> list[Difference]:
         """Differences between the same records of the export and of the API, as multisets."""
         columns = [name for name in self._columns if self.is_stable(name)]
-        left, right = by_key(ours, self.key_of), by_key(theirs, self.key_of)
+        left = by_key(ours, self.key_of)
+        right = by_key(theirs, self.key_of)
         found = []
         for key in dict.fromkeys([*left, *right]):
             shown = ", ".join(f"{name}={value}" for name, value in zip(self._key, key, strict=True))
-            mine, other = left.get(key, []), right.get(key, [])
+            mine = left.get(key, [])
+            other = right.get(key, [])
             if not mine:
                 found.append(Difference(way, "missing", shown))
             elif not other:
@@ -349,44 +351,6 @@ class Verifier:
                 if changed:
                     found.append(Difference(way, "changed", shown, changed))
         return found
-
-
-def by_key(rows: Iterable[Row], key_of: Callable[[Row], tuple[Any, ...]]) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        found[key_of(row)].append(row)
-    return dict(found)
-
-
-def is_changed(name: str, ours: list[Row], theirs: list[Row]) -> bool:
-    """True if a column has other values. A record that was pending may have been settled meanwhile."""
-    if any(row.get("state") == PENDING for row in ours) and name in {"state", "gas_used", "tx_fee"}:
-        return False
-    return Counter(repr(row[name]) for row in ours) != Counter(repr(row[name]) for row in theirs)
-
-
-def width(pair: tuple[int, int]) -> int:
-    return pair[1] - pair[0]
-
-
-def wide(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The widest gaps, if they are wider than most."""
-    usual = median(map(width, pairs)) if pairs else 0
-    return [pair for pair in nlargest(WIDEST, pairs, key=width) if width(pair) > usual]
-
-
-def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Joins ranges of heights that overlap, so that no record is compared twice."""
-    current: tuple[int, int] | None = None
-    for low, high in sorted(places):
-        if current is not None and low <= current[1]:
-            current = (current[0], max(high, current[1]))
-            continue
-        if current is not None:
-            yield current
-        current = (low, high)
-    if current is not None:
-        yield current
 
 
 def damaged_files(path: Location, manifest: Manifest) -> Iterator[str]:
