@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,58 +158,80 @@ def _selects(endpoint: dict[str, Any]) -> list[bool]:
 
 def _command(endpoint: dict[str, Any]) -> click.Command:
     own = _call_options(endpoint)
-    names = [option.name for option in own if option.name]
     fields = [field["name"] for field in record_of(endpoint["name"])["fields"]]
-    can_follow = endpoint["page_size_max"] and height_column(fields) is not None
     result = result_options(fields + [QUERIED] * any(_selects(endpoint)))
-    # `--resume` and `--overwrite` are options of the same name as `--mode`.
-    stated = {str(option.name) for option in result}
+    can_follow = endpoint["page_size_max"] and height_column(fields) is not None
+    follows = [*follow.OPTIONS, *sync.OPTIONS] if can_follow else []
+    call = _Call(endpoint["name"], _names(own), _names(result), _names(follows))
+    help_text = endpoint["doc"].replace("`", "")
+    return click.Command(
+        endpoint["name"].replace("_", "-"),
+        callback=call.run,
+        help=help_text,
+        # The first clause fits one line of the list of commands.
+        short_help=re.split("[.,;]", help_text)[0] + ".",
+        params=[*own, *result, *follows, *SETTINGS],
+    )
 
-    def run(**given: Any) -> int:  # noqa: ANN401 - click's
-        arguments = {name: _given(given.pop(name)) for name in names}
-        output = {name: given.pop(name) for name in stated}
-        follows = {name: given.pop(name) for name in (*follow.NAMES, *sync.NAMES) if can_follow}
-        target: Destination | None = None
-        report: Report | None = None
+
+def _names(options: Sequence[click.Option]) -> list[str]:
+    # `--resume` and `--overwrite` are options of the same name as `--mode`.
+    return list(dict.fromkeys(str(option.name) for option in options))
+
+
+@dataclass
+class _Progress:
+    """State of a command that an error or a signal may end."""
+
+    target: Destination | None = None
+    report: Report | None = None
+    """Report of the run, once its output is written."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call as a command: the name of the method, and the names of the options of each part."""
+
+    name: str
+    arguments: Sequence[str]
+    output: Sequence[str]
+    follows: Sequence[str]
+
+    def run(self, **given: Any) -> int:  # noqa: ANN401 - click's
+        """Run the command; returns its exit code."""
+        progress = _Progress()
         try:
             with sigterm_as_exception():
-                target = _destination(follows, output)
-                with client(given, streams_to_terminal=target.streams_to_terminal()) as made, stats(made, given):
-                    query = getattr(made, endpoint["name"])(**arguments)
-                    if output["dry_run"]:
-                        limited = _estimate(query)
-                        return codes.INCOMPLETE if limited and given["strict"] else 0
-                    report, written = target.run(query, made)
-                _print_report(report)
-                if written and sys.stderr is not None and sys.stderr.isatty():
-                    echo_error(written)
+                return self._write(given, progress)
         except BrokenPipeError:
             codes.give_up_output()
             return codes.BROKEN_PIPE
         except (KeyboardInterrupt, Terminated) as error:
-            if report is not None:
+            if progress.report is not None:
                 # The output is written: there is nothing left to interrupt.
-                return _code(report)
+                return _code(progress.report)
             terminated = isinstance(error, Terminated)
-            echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(target)}")
+            echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(progress.target)}")
             return codes.TERMINATED if terminated else codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            advice = "" if isinstance(error, NON_RESUMABLE) or not (target and target.saved()) else _saved(target)
-            if isinstance(error, TransportError):
-                advice = f"; run chainframe doctor to diagnose the connection{advice}"
-            echo_error(text_of(error) + advice)
+            echo_error(text_of(error) + _advice(error, progress.target))
             return exit_code(error)
-        return _code(report)
 
-    help_text = endpoint["doc"].replace("`", "")
-    return click.Command(
-        endpoint["name"].replace("_", "-"),
-        callback=run,
-        help=help_text,
-        # The first clause fits one line of the list of commands.
-        short_help=re.split("[.,;]", help_text)[0] + ".",
-        params=[*own, *result, *([*follow.OPTIONS, *sync.OPTIONS] if can_follow else []), *SETTINGS],
-    )
+    def _write(self, given: dict[str, Any], progress: _Progress) -> int:
+        arguments = {name: _given(given.pop(name)) for name in self.arguments}
+        output = {name: given.pop(name) for name in self.output}
+        follows = {name: given.pop(name) for name in self.follows}
+        target = progress.target = _destination(follows, output)
+        with client(given, streams_to_terminal=target.streams_to_terminal()) as made, stats(made, given):
+            query = getattr(made, self.name)(**arguments)
+            if output["dry_run"]:
+                limited = _estimate(query)
+                return codes.INCOMPLETE if limited and given["strict"] else 0
+            progress.report, written = target.run(query, made)
+        _print_report(progress.report)
+        if written and sys.stderr is not None and sys.stderr.isatty():
+            echo_error(written)
+        return _code(progress.report)
 
 
 OUTPUT = ("mode", "since", "series", "settle", "max_rows_per_file", "compression", "rows_per_group")
@@ -252,6 +275,13 @@ def _print_report(report: Report) -> None:
     if report.missing:
         more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""
         echo_error(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
+
+
+def _advice(error: Exception, target: Destination | None) -> str:
+    can_resume = not isinstance(error, NON_RESUMABLE) and target is not None and target.saved()
+    saved = _saved(target) if can_resume else ""
+    is_of_network = isinstance(error, TransportError)
+    return f"; run chainframe doctor to diagnose the connection{saved}" if is_of_network else saved
 
 
 def _saved(target: Destination | None) -> str:

@@ -65,43 +65,29 @@ class DeltaSink(Sink):
         with self._errors():
             problem = self._problem(change)
         change = fit(change, problem, self.name)
-        # Without a table there are rows.
-        rows: Any = change.rows
-        table, removed, above = self._table, 0, None
+        table = self._table
+        removed = 0
+        void: str | None = None
         if change.undo_after is not None and table is not None:
             with self._errors():
-                files = table.to_pyarrow_dataset()
-                column = height_column(files.schema.names) or "height"
-                removed = _count(files, column, change)
-            above = f"{column} > {int(change.undo_after)}"
-            if change.undo_of is not None:
-                above += f" AND array_has({QUERIED}, {text_literal(change.undo_of)})"
-        position, version = change.position(removed), self._version + 1
+                removed, void = _void(table, change)
+        version = self._version + 1
         properties = deltalake.CommitProperties(
-            custom_metadata=_metadata(position, version),
+            custom_metadata=_metadata(change.position(removed), version),
             app_transactions=[deltalake.Transaction(APP, version)],
             # Not after a commit of another run.
             max_commit_retries=0,
         )
         with self._errors():
-            if change.rows is None and table is not None:
-                gone = "true" if change.clear is not Clear.NOTHING else above or "false"
-                table.delete(gone, commit_properties=properties)
-            elif table is None:
+            if table is None:
+                # Without a table there are rows.
+                rows: Any = change.rows
                 deltalake.write_deltalake(self._uri, rows, commit_properties=properties)
+            elif change.rows is None:
+                is_emptied = change.clear is not Clear.NOTHING
+                table.delete("true" if is_emptied else void or "false", commit_properties=properties)
             else:
-                is_replaced = change.clear is not Clear.NOTHING
-                # The library's types have no call with either mode.
-                mode: Any = "append" if above is None and not is_replaced else "overwrite"
-                deltalake.write_deltalake(
-                    table,
-                    rows,
-                    mode=mode,
-                    predicate=None if is_replaced else above,
-                    # A column that a user added has no value in new rows.
-                    schema_mode="overwrite" if change.clear is Clear.TABLE else "merge",
-                    commit_properties=properties,
-                )
+                _write(table, change, void, properties)
         return removed
 
     def finish(self, position: Position) -> None:
@@ -173,15 +159,38 @@ def _height(highest: Any) -> int | None:  # noqa: ANN401 - a scalar of pyarrow
     return None if highest.as_py() is None else int(highest.as_py())
 
 
-def _count(files: Any, column: str, change: Change) -> int:  # noqa: ANN401
-    """Count the rows that a change deletes."""
+def _void(table: deltalake.DeltaTable, change: Change) -> tuple[int, str]:
+    """Count the rows that a reorganization has made void; returns the condition for them too."""
     import pyarrow.compute  # noqa: PLC0415 - deltalake has it
 
+    files: Any = table.to_pyarrow_dataset()
+    column = height_column(files.schema.names) or "height"
+    condition = f"{column} > {int(change.undo_after or 0)}"
     above = pyarrow.compute.field(column) > change.undo_after
     if change.undo_of is None:
-        return int(files.count_rows(filter=above))
+        return int(files.count_rows(filter=above)), condition
     found = files.to_table(columns=[QUERIED], filter=above)[QUERIED].to_pylist()
-    return sum(change.undo_of in (values or []) for values in found)
+    count = sum(change.undo_of in (values or []) for values in found)
+    return count, f"{condition} AND array_has({QUERIED}, {text_literal(change.undo_of)})"
+
+
+def _write(
+    table: deltalake.DeltaTable, change: Change, void: str | None, properties: deltalake.CommitProperties
+) -> None:
+    """Insert rows, in place of those that are void, or of all."""
+    is_emptied = change.clear is not Clear.NOTHING
+    # The library's types have no call with either mode.
+    mode: Any = "overwrite" if is_emptied or void is not None else "append"
+    rows: Any = change.rows
+    deltalake.write_deltalake(
+        table,
+        rows,
+        mode=mode,
+        predicate=None if is_emptied else void,
+        # A column that a user added has no value in new rows.
+        schema_mode="overwrite" if change.clear is Clear.TABLE else "merge",
+        commit_properties=properties,
+    )
 
 
 def _kind(error: Exception) -> Failure:

@@ -367,8 +367,13 @@ def _begin(
         return None, Clear.NOTHING
     is_other = stored.form != form.stored()
     if reset or extent.rows == 0:
-        is_emptied = stored.rows != 0 or is_other or reset
-        return None if is_emptied else stored, Clear.TABLE if is_other else Clear.ROWS if reset else Clear.NOTHING
+        clear = Clear.NOTHING
+        if is_other:
+            clear = Clear.TABLE
+        elif reset:
+            clear = Clear.ROWS
+        is_kept = clear is Clear.NOTHING and stored.rows == 0
+        return stored if is_kept else None, clear
     if not stored.cursor:
         message = f"{name}: the log no longer holds the last commit of sync; pass reset=True to fetch the table again"
         raise ExportError(message, path=name)
