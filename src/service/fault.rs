@@ -232,10 +232,6 @@ fn status(status: u16) -> Result<u16, String> {
 }
 
 impl FaultKind {
-    pub const fn is_of_delivery(&self) -> bool {
-        matches!(self, Self::Truncate { .. } | Self::Reset | Self::SlowBody { .. })
-    }
-
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",

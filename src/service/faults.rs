@@ -36,7 +36,9 @@ pub struct ActiveFaults {
 impl ActiveFaults {
     fn of<'f>(kinds: impl Iterator<Item = &'f FaultKind>) -> Self {
         let mut due = Self::default();
-        kinds.for_each(|kind| due.add(kind));
+        for kind in kinds {
+            due.add(kind);
+        }
         due
     }
 
@@ -49,37 +51,44 @@ impl ActiveFaults {
         self
     }
 
-    fn add(&mut self, kind: &FaultKind) {
+    /// Adds a fault. False if it does not apply, since another one of its sort came first.
+    fn add(&mut self, kind: &FaultKind) -> bool {
         match kind {
-            FaultKind::Delay { seconds } => self.delay += Duration::from_secs_f64(*seconds),
-            FaultKind::ClockSkew { seconds } => self.clock_ms += (seconds * 1_000.0) as i64,
-            FaultKind::Unreachable(reason) => {
-                self.unreachable.get_or_insert(*reason);
+            FaultKind::Delay { seconds } => {
+                self.delay += Duration::from_secs_f64(*seconds);
+                true
             }
-            _ if kind.is_of_delivery() => {
-                self.delivery.get_or_insert_with(|| kind.clone());
+            FaultKind::ClockSkew { seconds } => {
+                self.clock_ms += (seconds * 1_000.0) as i64;
+                true
             }
-            _ => {
-                self.response.get_or_insert_with(|| kind.clone());
+            FaultKind::Unreachable(reason) => set_first(&mut self.unreachable, reason),
+            FaultKind::Truncate { .. } | FaultKind::Reset | FaultKind::SlowBody { .. } => {
+                set_first(&mut self.delivery, kind)
             }
+            _ => set_first(&mut self.response, kind),
         }
     }
 
     /// True if that fault, the first of its sort, changes what the client gets.
     fn shows(&self, kind: &FaultKind) -> bool {
-        let is_reset = self.delivery == Some(FaultKind::Reset);
+        let is_connected = self.unreachable.is_none();
         match kind {
-            FaultKind::Delay { .. } => true,
-            FaultKind::Unreachable(_) => true,
-            _ if self.unreachable.is_some() => false,
+            FaultKind::Delay { .. } | FaultKind::Unreachable(_) => true,
             // The body is generated while it is sent.
             FaultKind::Truncate { .. } | FaultKind::SlowBody { .. } => {
-                !matches!(self.response, Some(FaultKind::Oversized { .. }))
+                is_connected && !matches!(self.response, Some(FaultKind::Oversized { .. }))
             }
-            FaultKind::Reset => true,
-            _ => !is_reset,
+            FaultKind::Reset => is_connected,
+            _ => is_connected && self.delivery != Some(FaultKind::Reset),
         }
     }
+}
+
+fn set_first<T: Clone>(slot: &mut Option<T>, value: &T) -> bool {
+    let is_first = slot.is_none();
+    slot.get_or_insert_with(|| value.clone());
+    is_first
 }
 
 impl Faults {
@@ -104,18 +113,9 @@ impl Faults {
         let mut due = ActiveFaults::of(selected.iter().map(|counted| &counted.fault.kind));
         let mut seen = ActiveFaults::default();
         for Counted { fault, applied, .. } in &mut selected {
-            let kind = &fault.kind;
-            // Of several faults of one sort the first applies.
-            let is_first = match kind {
-                FaultKind::Delay { .. } | FaultKind::ClockSkew { .. } => true,
-                FaultKind::Unreachable(_) => seen.unreachable.is_none(),
-                _ if kind.is_of_delivery() => seen.delivery.is_none(),
-                _ => seen.response.is_none(),
-            };
-            seen.add(kind);
-            if is_first && due.shows(kind) {
+            if seen.add(&fault.kind) && due.shows(&fault.kind) {
                 *applied += 1;
-                due.kinds.push(kind.name());
+                due.kinds.push(fault.kind.name());
             }
         }
         due

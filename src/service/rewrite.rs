@@ -50,22 +50,7 @@ pub fn list_late(connection: &Connection, heights: u32) -> rusqlite::Result<bool
     for (late, height) in &transactions {
         let before = place_of(connection, *late, *height)?;
         for child in [&schema::TOKEN_TRANSFER, &schema::EVENT_LOG] {
-            let last = last_up_to(connection, child, "transaction_seq", before)?;
-            let statement = format!("UPDATE {} SET transaction_seq = transaction_seq + 1 WHERE seq > ?", child.name);
-            connection.prepare_cached(&statement)?.execute([last])?;
-            let belonging = format!("UPDATE {} SET transaction_seq = ? WHERE transaction_seq = ?", child.late_name());
-            connection.prepare_cached(&belonging)?.execute([-(before + 1), *late])?;
-            let select = format!("SELECT seq FROM {} WHERE transaction_seq = ? ORDER BY seq", child.late_name());
-            let rows = connection
-                .prepare(&select)?
-                .query_map([-(before + 1)], |row| row.get(0))?
-                .collect::<Result<Vec<i64>, _>>()?;
-            for (index, row) in rows.into_iter().enumerate() {
-                insert(connection, child, row, last + index as i64)?;
-            }
-            let statement =
-                format!("UPDATE {} SET transaction_seq = -transaction_seq WHERE transaction_seq < 0", child.name);
-            connection.prepare_cached(&statement)?.execute([])?;
+            list_late_children(connection, child, *late, before)?;
         }
         insert(connection, &schema::CHAIN_TRANSACTION, *late, before)?;
     }
@@ -76,6 +61,27 @@ pub fn list_late(connection: &Connection, heights: u32) -> rusqlite::Result<bool
         insert(connection, &schema::CROSS_CHAIN_TRANSACTION, *late, before)?;
     }
     Ok(!transactions.is_empty() || !crossings.is_empty())
+}
+
+/// Lists the rows of `child` that belong to the late transaction `late`, which will follow the transaction `before`.
+fn list_late_children(connection: &Connection, child: &Table, late: i64, before: i64) -> rusqlite::Result<()> {
+    let name = child.name;
+    let late_name = child.late_name();
+    let last = last_up_to(connection, child, "transaction_seq", before)?;
+    let make_room = format!("UPDATE {name} SET transaction_seq = transaction_seq + 1 WHERE seq > ?");
+    connection.prepare_cached(&make_room)?.execute([last])?;
+    // Negative for now: another late transaction may have the number that this one is going to have.
+    let mark = format!("UPDATE {late_name} SET transaction_seq = ? WHERE transaction_seq = ?");
+    connection.prepare_cached(&mark)?.execute([-(before + 1), late])?;
+    let select = format!("SELECT seq FROM {late_name} WHERE transaction_seq = ? ORDER BY seq");
+    let rows =
+        connection.prepare(&select)?.query_map([-(before + 1)], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+    for (index, row) in rows.into_iter().enumerate() {
+        insert(connection, child, row, last + index as i64)?;
+    }
+    let unmark = format!("UPDATE {name} SET transaction_seq = -transaction_seq WHERE transaction_seq < 0");
+    connection.prepare_cached(&unmark)?.execute([])?;
+    Ok(())
 }
 
 /// The late rows up to a height, with their heights.
@@ -145,18 +151,15 @@ fn replace_main_chain(connection: &Connection, random: &mut Random, depth: u32) 
     let mut blocks: HashMap<i64, String> = HashMap::new();
     let mut late_heights: HashSet<i64> = HashSet::new();
     for table in ["late_chain_transaction", "chain_transaction"] {
+        let is_listed = table == schema::CHAIN_TRANSACTION.name;
         let rows = rows_above(connection, table, ["height", "transaction_time", "tx_id"], kept)?;
         for (index, row) in rows.iter().enumerate() {
             let is_new = random.per_mille(500) && !arrivals.stay.contains(&row.main);
-            let block = if is_new { row } else { block_of(&rows, index, random) };
-            let arrival = arrivals.times.get(&row.main).copied();
-            let is_moved = block.height > row.height
-                && table == schema::CHAIN_TRANSACTION.name
-                && !late_heights.contains(&row.height)
-                && !arrivals.stay.contains(&row.main)
-                && arrival.is_none_or(|arrival| arrival >= block.time);
-            let block = if is_moved { block } else { row };
-            if table != schema::CHAIN_TRANSACTION.name {
+            let next = if is_new { row } else { block_of(&rows, index, random) };
+            let may_move = is_listed && !late_heights.contains(&row.height) && arrivals.allow(row, next);
+            let is_moved = next.height > row.height && may_move;
+            let block = if is_moved { next } else { row };
+            if !is_listed {
                 late_heights.insert(row.height);
             }
             if is_moved {
@@ -167,16 +170,21 @@ fn replace_main_chain(connection: &Connection, random: &mut Random, depth: u32) 
             let update =
                 format!("UPDATE {table} SET block_hash = ?, height = ?, transaction_time = ?, tx_id = ? WHERE seq = ?");
             connection.prepare_cached(&update)?.execute(params![hash, block.height, block.time, new, row.seq])?;
-            if arrival.is_some() && (is_new || is_moved) {
-                for table in CROSSINGS {
-                    let update = format!(
-                        "UPDATE {table} SET main_tx_hash = ?, main_block_height = ?, main_block_time = ? \
-                         WHERE main_tx_hash = ?"
-                    );
-                    connection.prepare_cached(&update)?.execute(params![new, block.height, block.time, row.main])?;
-                }
+            if arrivals.times.contains_key(&row.main) && (is_new || is_moved) {
+                replace_departure(connection, &row.main, &new, block)?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Gives the other side of a transaction the hash that it has now, and its block.
+fn replace_departure(connection: &Connection, before: &str, now: &str, block: &Replaced) -> rusqlite::Result<()> {
+    for table in CROSSINGS {
+        let update = format!(
+            "UPDATE {table} SET main_tx_hash = ?, main_block_height = ?, main_block_time = ? WHERE main_tx_hash = ?"
+        );
+        connection.prepare_cached(&update)?.execute(params![now, block.height, block.time, before])?;
     }
     Ok(())
 }
@@ -190,6 +198,11 @@ struct Arrivals {
 }
 
 impl Arrivals {
+    /// True if a transaction may be included in another block: value does not arrive before it was sent.
+    fn allow(&self, row: &Replaced, block: &Replaced) -> bool {
+        !self.stay.contains(&row.main) && self.times.get(&row.main).is_none_or(|arrival| *arrival >= block.time)
+    }
+
     fn read(connection: &Connection, main_kept: i64, zone_kept: i64) -> rusqlite::Result<Self> {
         let mut arrivals = Self { times: HashMap::new(), stay: HashSet::new() };
         for table in CROSSINGS {

@@ -184,18 +184,18 @@ pub(super) async fn handle(
         ..RequestEntry::default()
     });
     let wants_gzip = state.settings.compression == Some(Compression::Gzip) && accepts_gzip(request.headers());
-    let given = match &due.response {
+    let responded = match &due.response {
         None if due.unreachable.is_none() => respond(&state, &entry).await,
         _ => Ok(None),
     };
-    if let Err(problem) = &given {
-        lock(&state.respond_errors).push(problem.clone());
-    }
-    let due = due.with(given.as_ref().ok().cloned().flatten());
-    let reply = match &due.response {
-        _ if given.is_err() => Reply::error_response(&ErrorResponse::new("50026", given.unwrap_err())),
-        Some(kind) => Reply::of_fault(kind),
-        None => match admit(&state, endpoint, &request, now) {
+    let due = due.with(responded.as_ref().ok().cloned().flatten());
+    let reply = match (&responded, &due.response) {
+        (Err(problem), _) => {
+            lock(&state.respond_errors).push(problem.clone());
+            Reply::error_response(&ErrorResponse::new("50026", problem.clone()))
+        }
+        (Ok(_), Some(kind)) => Reply::of_fault(kind),
+        (Ok(_), None) => match admit(&state, endpoint, &request, now) {
             Ok(endpoint) => look_up(state.clone(), endpoint, LookUp::of(&request)).await,
             Err(refusal) => refusal.into(),
         },
