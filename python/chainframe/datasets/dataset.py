@@ -38,7 +38,8 @@ class Dataset(pads.Dataset):
 
     def __init__(self, query: Query[Any], expression: pc.Expression | None = None) -> None:
         # The base class wraps a C++ dataset and cannot be initialized without one.
-        self._query, self._expression = query, expression
+        self._query = query
+        self._expression = expression
         self._last: Scanner | None = None
 
     @property

@@ -52,7 +52,8 @@ def bounded_columns(resource: str) -> dict[str, Column]:
                 case "equal in some":
                     column.equal_in_some = parameter["name"]
                 case "at least" | "above":
-                    column.low, column.low_is_excluded = parameter["name"], bound == "above"
+                    column.low = parameter["name"]
+                    column.low_is_excluded = bound == "above"
                 case "at most":
                     column.high = parameter["name"]
                 case "involved":

@@ -69,12 +69,14 @@ def is_searched(page: pa.RecordBatch, bounds: TimeBounds, left: Remainder, timed
         return False
     if len(found) == 0 or found[0][0] == found[-1][0] or found[0][1] == found[-1][1]:
         return True
-    (lowest, oldest), (highest, newest) = found[0], found[-1]
+    lowest, oldest = found[0]
+    highest, newest = found[-1]
     rate = (highest - lowest) / (newest - oldest).total_seconds()
     expected = 0.0
     for query in timed:
         given = arguments(query)
-        low, high = given.get(bounds.low, EPOCH), min(given.get(bounds.high, newest), newest)
+        low = given.get(bounds.low, EPOCH)
+        high = min(given.get(bounds.high, newest), newest)
         expected += min(max((high - low).total_seconds(), 0) * rate, highest)
     return expected <= TOLERANCE * MAX_HEIGHTS
 
@@ -94,8 +96,10 @@ class Index:
     """Blocks of a list that are known from some of its pages, by the offset of their records. The newest come first."""
 
     def __init__(self, bounds: TimeBounds, page_size: int, given: Arguments) -> None:
-        self._bounds, self._page_size = bounds, page_size
-        self._low, self._high = given.get(bounds.low), given.get(bounds.high)
+        self._bounds = bounds
+        self._page_size = page_size
+        self._low = given.get(bounds.low)
+        self._high = given.get(bounds.high)
         # Height and time of the records of the pages that are known, by offset.
         self._known: dict[int, tuple[int, datetime]] = {}
         self.length: int = 0
@@ -115,7 +119,9 @@ class Index:
 
     def heights(self) -> tuple[int | None, int | None]:
         """A range of heights that includes all that have the times."""
-        low, high, known = self._low, self._high, self._known.values()
+        low = self._low
+        high = self._high
+        known = self._known.values()
         older = [] if low is None else [height for height, time in known if time < low]
         newer = [] if high is None else [height for height, time in known if time > high]
         return max(older) + 1 if older else None, min(newer) - 1 if newer else None
@@ -146,7 +152,8 @@ class Index:
         """The offset at which records of a time are expected, by the times of the known ones around it."""
         one = first if first in self._known else min(self._known)
         other = last if last in self._known else min(self._known)
-        start, end = self._known[one][1], self._known[other][1]
+        start = self._known[one][1]
+        end = self._known[other][1]
         if start == end:
             return (first + last) // 2
         return one + int((other - one) * ((start - time) / (start - end)))

@@ -90,9 +90,11 @@ class Solver:
     """Decides which values of a column a filter can accept."""
 
     def __init__(self, schema: pa.Schema, expression: pc.Expression) -> None:
-        self._schema, self._expression = schema, expression
+        self._schema = schema
+        self._expression = expression
         self._literals = literals(expression)
-        self._format, self._filesystem = pads.IpcFileFormat(), LocalFileSystem()
+        self._format = pads.IpcFileFormat()
+        self._filesystem = LocalFileSystem()
 
     def accepts(self, guarantee: pc.Expression) -> bool:
         """True unless the filter is false or null for all rows of which the guarantee is true."""
@@ -126,7 +128,8 @@ class Solver:
 
     def ranges(self, column: str) -> list[Range] | None:
         """Ranges of integers, milliseconds or units of 10^-18 that the filter can accept, or `None` if it is all."""
-        field, kind = pc.field(column), self._schema.field(column).type
+        field = pc.field(column)
+        kind = self._schema.field(column).type
         to_integer, to_scalar = _discrete(kind)
 
         def fitting(scalar: Any) -> int | None:  # noqa: ANN401 - an Arrow scalar of any type
@@ -142,7 +145,8 @@ class Solver:
         accepted: list[Range] = []
         ends: list[int | None] = [None, *values, None]
         for index, gap in enumerate(_gaps(field, scalars)):
-            low, high = ends[index], ends[index + 1]
+            low = ends[index]
+            high = ends[index + 1]
             inner = Range(None if low is None else low + 1, None if high is None else high - 1)
             if (inner.low is None or inner.high is None or inner.low <= inner.high) and self.accepts(gap):
                 accepted.append(inner)

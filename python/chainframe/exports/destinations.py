@@ -58,7 +58,8 @@ class _Directory:
         if data.exists():
             shutil.rmtree(data)
         data.mkdir()
-        self._path, self._data = path, data
+        self._path = path
+        self._data = data
         self._names: list[str] = []
 
     def write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
@@ -122,7 +123,8 @@ class _Objects:
 
     def _others(self) -> list[ObjectPath]:
         """Return the objects below the prefix, without the one that lists them."""
-        store, prefix = self._path.objects, f"{self._path.key}/"
+        store = self._path.objects
+        prefix = f"{self._path.key}/"
         found = attempt(lambda: [meta["path"] for page in store.list(prefix) for meta in page], self._path)
         names = (key.removeprefix(prefix) for key in found)
         return [self._path / name for name in names if name != STATE]

@@ -148,7 +148,8 @@ class LocalStore:
 
     def close(self) -> None:
         if self._journal is not None:
-            journal, self._journal = self._journal, None
+            journal = self._journal
+            self._journal = None
             with suppress(OSError):
                 journal.close()
 

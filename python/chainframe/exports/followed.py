@@ -102,7 +102,8 @@ class _FollowBuffer:
 
     def take(self) -> tuple[_Rows, str] | None:
         """Take the records that were fetched, with the cursor after them."""
-        events, self.events = self.events, []
+        events = self.events
+        self.events = []
         if not events:
             return None
         reached = {event[0].queried[0]: event.cursor or "" for event in events}
@@ -148,7 +149,8 @@ def check_followed(query: Query[Any], settle: int, earlier: Manifest | None, pat
 
 def grown(found: Manifest, new: Manifest) -> Manifest:
     """Return the state of an interrupted export of a set, with the lists that have joined the set since."""
-    ours, theirs = new.query["arguments"], found.query["arguments"]
+    ours = new.query["arguments"]
+    theirs = found.query["arguments"]
     if found.finished or found.settled is None or ours.keys() != theirs.keys():
         return found
     joined = {name: value for name, value in ours.items() if _is_superset(value, theirs[name])}

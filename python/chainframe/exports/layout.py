@@ -177,7 +177,8 @@ class _Plan:
 
     def _partitions(self) -> Iterator[tuple[str, Any, Any]]:
         """Return the name, the selection of rows and the heights of each partition."""
-        pc, heights = self._pc, self._index[self._height]
+        pc = self._pc
+        heights = self._index[self._height]
         if self._by is None:
             yield "", None, heights
             return
@@ -206,15 +207,20 @@ class _Plan:
 
     def _ranges(self, heights: Any) -> Iterator[Any]:  # noqa: ANN401 - of pyarrow
         """Return selections of whole heights, of about as many rows as a file has."""
-        pc, column = self._pc, self._pc.field(self._height)
+        pc = self._pc
+        column = self._pc.field(self._height)
         counts = sorted((each["values"], each["counts"]) for each in pc.value_counts(heights.drop_null()).to_pylist())
-        first, last, rows = None, None, 0
+        first = None
+        last = None
+        rows = 0
         for height, count in counts:
             if first is not None and rows + count > self._max_rows:
                 yield (column >= first) & (column <= last)
-                first, rows = None, 0
+                first = None
+                rows = 0
             first = height if first is None else first
-            last, rows = height, rows + count
+            last = height
+            rows += count
         if first is not None:
             yield (column >= first) & (column <= last)
         if heights.null_count:

@@ -24,9 +24,8 @@ NUMBERED = re.compile("export-([0-9]{6,})")
 
 def exports_in(series: object) -> Sequence[object]:
     """Return the exports that are named, by one argument or several."""
-    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
-
-    if isinstance(series, str | os.PathLike | Export | ObjectPath):
+    # An Export has a path; its class is above this module.
+    if isinstance(series, str | os.PathLike | ObjectPath) or hasattr(series, "path"):
         return [series]
     if not isinstance(series, Iterable):
         message = f"must be a directory, an Export or a list of them; got {type(series).__name__}"

@@ -150,8 +150,12 @@ class Manifest:
         cursor = _changed(self.cursor or {}, change["cursor"]) or None
         report = _changed(self.report, change["report"])
         settled = _settled(change["settled"])
-        self.parts, self.watermark, self.cursor, self.report = parts, watermark, cursor, report
-        self.settled, self.revision = settled, change["revision"]
+        self.parts = parts
+        self.watermark = watermark
+        self.cursor = cursor
+        self.report = report
+        self.settled = settled
+        self.revision = change["revision"]
 
     @classmethod
     def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
@@ -184,26 +188,32 @@ class Manifest:
 
         An export that is continued may have other columns, and if `has_moving_end` another end of its range.
         """
-        ours, theirs = self._request(), found._request()
-        free = {"since", "settle", "max_items"} if continued else set()
-        # The rows of a settled series are compared.
-        if continued and self.settled is None:
-            free |= {"numbers", "columns", "types"}
-        elif continued and (found.numbers, self.numbers) == AS_TEXT:
-            free |= {"numbers", "types"}
-        free |= {"end_height", "end_time"} if has_moving_end else set()
-        if continued:
-            # Lists may join a set; the cursor of the earlier export tells if one is left out.
-            free |= {name for name, value in self.query["arguments"].items() if isinstance(value, list)}
+        ours = self._request()
+        theirs = found._request()
+        free = self._free_in_series(found, has_moving_end=has_moving_end) if continued else set[str]()
         for name in dict.fromkeys([*theirs, *ours]):
-            if name not in free and ours.get(name) != theirs.get(name):
-                there, here = (_shown(name, side.get(name)) for side in (theirs, ours))
-                if name == "since":
-                    there, here = (_shown_link(side.since) for side in (found, self))
-                message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
-                if continued:
-                    message += "; since needs an export of the same query"
-                raise ExportError(message, path=str(path), hints=() if continued else HINTS)
+            if name in free or ours.get(name) == theirs.get(name):
+                continue
+            there = _shown_link(found.since) if name == "since" else _shown(name, theirs.get(name))
+            here = _shown_link(self.since) if name == "since" else _shown(name, ours.get(name))
+            message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
+            if continued:
+                message += "; since needs an export of the same query"
+            raise ExportError(message, path=str(path), hints=() if continued else HINTS)
+
+    def _free_in_series(self, found: Manifest, *, has_moving_end: bool) -> set[str]:
+        """Members of a request that may differ from those of the export that this one continues."""
+        # Lists may join a set; the cursor of the earlier export tells if one is left out.
+        free = {name for name, value in self.query["arguments"].items() if isinstance(value, list)}
+        free |= {"since", "settle", "max_items"}
+        if self.settled is None:
+            free |= {"numbers", "columns", "types"}
+        elif (found.numbers, self.numbers) == AS_TEXT:
+            # The rows of a settled series are compared, and text can be compared with the numbers that it spells.
+            free |= {"numbers", "types"}
+        if has_moving_end:
+            free |= {"end_height", "end_time"}
+        return free
 
     def take_order(self, other: Manifest) -> None:
         """Takes the order of the same columns from an earlier export: another version may have another order."""
@@ -216,7 +226,8 @@ class Manifest:
     def _request(self) -> dict[str, Any]:
         """The request under the parameter names of the caller."""
         query = {name: value for name, value in self.query.items() if name != "arguments"}
-        columns, types = list(self.schema), list(self.schema.values())
+        columns = list(self.schema)
+        types = list(self.schema.values())
         since = self.since_watermark if self.settled is None else (self.since or {}).get("sha256")
         settle = self.settled.settle if self.settled else None
         options = {"numbers": self.numbers, "columns": columns, "types": types, "since": since, "settle": settle}

@@ -136,7 +136,8 @@ class ExportRequest:
 
         Changes nothing before `begin`.
         """
-        main, staging = store_at(self.directory), store_at(self.directory / STAGING)
+        main = store_at(self.directory)
+        staging = store_at(self.directory / STAGING)
         return main, self._opened(main, staging, new)
 
     def _opened(self, main: Store, staging: Store, new: Manifest) -> ParquetWriter:
@@ -152,7 +153,8 @@ class ExportRequest:
             self._check_no_series()
             main.check_no_foreign_files(but_parts=True)
             return self._writer(main, new)
-        found, store = main.read(), main
+        found = main.read()
+        store = main
         found, staged = (None if each is None else grown(each, new) for each in (found, staged))
         if found is None:
             self._check_no_series()
@@ -162,7 +164,8 @@ class ExportRequest:
             raise ExportError(message, path=str(self.directory), hints=HINTS)
         elif staged is not None and self._in_order_of(staged, new).is_same_request(staged):
             # An export that is to replace the other was interrupted.
-            found, store = staged, staging
+            found = staged
+            store = staging
         else:
             self._in_order_of(found, new).check_same_query(found, self.directory)
         return self._writer(store, found or new)

@@ -51,7 +51,8 @@ class RemoteStore:
         """Versions of the parts as they were put, which change if anything replaces them."""
 
     def read(self, *, ignore_corrupt: bool = False) -> Manifest | None:
-        text, self._was_read = self._stored.read(), True
+        text = self._stored.read()
+        self._was_read = True
         if text is None:
             return None
         try:
@@ -169,7 +170,8 @@ class RemoteStore:
         staging.discard()
 
     def _copy_from(self, staging: RemoteStore, name: str) -> None:
-        source, target = staging.path / name, self.path / name
+        source = staging.path / name
+        target = self.path / name
         if attempt(lambda: self._objects.copy(source.key, target.key), target, missing=source) is not None:
             staging._stored.check_unchanged()
 
@@ -179,7 +181,8 @@ class RemoteStore:
         if Manifest.NAME in before:
             self._delete([Manifest.NAME])
         self._delete(self._orphans(before, None))
-        self._stored.stored, self._was_read = None, True
+        self._stored.stored = None
+        self._was_read = True
 
     def discard_all(self) -> None:
         RemoteStore(self.path / STAGING).discard()

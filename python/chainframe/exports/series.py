@@ -108,7 +108,8 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         end = settled.end_height
     if end is None:
         return Tail(None, None, _fold(loaded).schema.empty_table())
-    above, span = end - manifest.settled.settle, FIRST_SPAN
+    above = end - manifest.settled.settle
+    span = FIRST_SPAN
     before = next(earlier, None)
     while True:
         while before is not None and before.highest > above - span:
@@ -283,9 +284,11 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
 
 def _amounts_as_text(members: list[_Member], amounts: set[str]) -> set[str]:
     """Return the amounts that are text in some of the exports; raises `ExportError` if other columns differ."""
-    first, texts = members[0], set[str]()
+    first = members[0]
+    texts = set[str]()
     for member in members[1:]:
-        ours, theirs = first.manifest.schema, member.manifest.schema
+        ours = first.manifest.schema
+        theirs = member.manifest.schema
         differ = {name for name in ours if ours[name] != theirs.get(name)}
         is_text = all("string" in {ours[name], theirs.get(name)} for name in differ)
         if ours.keys() != theirs.keys() or not differ <= amounts or not is_text:

@@ -145,7 +145,8 @@ class SettledWriter(ParquetWriter):
         self._queued += 1
 
     def _do_queued(self) -> None:
-        count, self._queued = self._queued, 0
+        count = self._queued
+        self._queued = 0
         if not count:
             return
         if self._action == "skip":
@@ -241,7 +242,8 @@ def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Cha
     sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
     height = old.schema.get_field_index(height_of(manifest))
-    ours, theirs = Counter(old_rows), Counter(new_rows)
+    ours = Counter(old_rows)
+    theirs = Counter(new_rows)
     changed_rows = {*(ours - theirs), *(theirs - ours)}
     deep = [row[height] for row in changed_rows if row[height] <= above]
     known = set(old_keys)

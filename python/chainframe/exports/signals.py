@@ -146,7 +146,8 @@ class _CancelledBySignal:
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, signal.SIG_DFL)
         self._installed.clear()
-        pending, self._pending = self._pending, []
+        pending = self._pending
+        self._pending = []
         for number in pending:
             signal.raise_signal(number)
 

@@ -353,7 +353,8 @@ PART = re.compile(r'"((?:[^"]|"")+)"|([^".][^.]*)')
 
 def name_parts(table: str, limit: int) -> list[str]:
     """Split a name such as `schema.table` at its dots, except within double quotes."""
-    parts, end = [], 0
+    parts = []
+    end = 0
     while found := PART.match(table, end):
         parts.append(found[1].replace('""', '"') if found[1] else found[2])
         end = found.end()

@@ -133,7 +133,8 @@ def _metadata(position: Position, version: int) -> dict[str, str]:
 
 def _position(metadata: dict[str, Any]) -> Position:
     height = metadata.get(HEIGHT)
-    rows, form = int(metadata.get(ROWS, 0)), str(metadata.get(FORM, ""))
+    rows = int(metadata.get(ROWS, 0))
+    form = str(metadata.get(FORM, ""))
     return Position(metadata[CURSOR], None if height is None else int(height), rows, form)
 
 
@@ -145,7 +146,8 @@ def _extent(table: deltalake.DeltaTable) -> Extent:
     column = height_column([field.name for field in table.schema().fields])
     names = ["num_records", f"max.{column}"]
     if all(name in files.column_names and files[name].null_count == 0 for name in names):
-        rows, highest = (pyarrow.compute.sum(files[names[0]]), pyarrow.compute.max(files[names[1]]))
+        rows = pyarrow.compute.sum(files[names[0]])
+        highest = pyarrow.compute.max(files[names[1]])
         return Extent(rows.as_py() or 0, _height(highest))
     data: Any = table.to_pyarrow_dataset()
     if column is None:

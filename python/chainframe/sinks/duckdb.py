@@ -54,7 +54,9 @@ class DuckDbSink(Sink):
             return self._stored(), self._extent()
 
     def commit(self, change: Change) -> int:
-        execute, table, state = self._execute, quoted(*self._place), quoted(*self._place[:2], STATE)
+        execute = self._execute
+        table = quoted(*self._place)
+        state = quoted(*self._place[:2], STATE)
         removed = 0
         with self._transaction():
             change.check_unchanged(self._stored(), self.name)

@@ -104,7 +104,8 @@ class PostgresqlSink(Sink):
     def commit(self, change: Change) -> int:
         removed = 0
         schema, name = self._place
-        table, state = quoted(schema, name), quoted(schema, STATE)
+        table = quoted(schema, name)
+        state = quoted(schema, STATE)
         with self._transaction() as cursor:
             execute = cursor.execute
             execute(

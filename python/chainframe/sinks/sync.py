@@ -338,7 +338,8 @@ class _SyncedSet(_SyncedList):
         self._events.append(_Taken(argument, event.cursor, rows, self._highest(rows)))
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         if events:
             cursors = {taken.argument: taken.cursor for taken in events}
             reached: str = cursor or self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
