@@ -64,6 +64,15 @@ struct BufferState {
     ended: bool,
 }
 
+/// The wait for the next page.
+enum Wait {
+    /// A file is due, or the result has ended.
+    Over,
+    /// The file with the oldest row is due at this time.
+    Until(Instant),
+    Unlimited,
+}
+
 impl BufferState {
     fn hold(&mut self, page: Page) {
         self.held_rows += page.columns.rows();
@@ -106,6 +115,21 @@ impl BufferState {
                 return;
             }
             self.release(rows, true);
+        }
+    }
+
+    /// Returns the wait for the next page. Pages that are not compared by keys are accepted first.
+    fn wait(&mut self, keyed: bool, max_rows: usize, max_age: Duration) -> Wait {
+        if !keyed {
+            self.accept_pages(max_rows);
+        }
+        let has_more_than_a_file = !keyed && !self.held.is_empty();
+        if self.ended || self.is_full(max_rows) || has_more_than_a_file {
+            return Wait::Over;
+        }
+        match self.oldest {
+            Some(oldest) if self.rows > 0 => Wait::Until(oldest + max_age),
+            _ => Wait::Unlimited,
         }
     }
 
@@ -170,22 +194,14 @@ impl PartBuffer {
         async move {
             let run = &mut *run.lock().await;
             loop {
-                let deadline = {
-                    let mut state = lock(&state);
-                    if !keyed {
-                        state.accept_pages(max_rows);
-                    }
-                    if state.ended || state.is_full(max_rows) || (!keyed && !state.held.is_empty()) {
-                        return Ok(());
-                    }
-                    if state.rows > 0 { state.oldest.map(|oldest| oldest + max_age) } else { None }
-                };
-                let next = match deadline {
-                    Some(deadline) => match timeout_at(deadline, run.next()).await {
+                let wait = lock(&state).wait(keyed, max_rows, max_age);
+                let next = match wait {
+                    Wait::Over => return Ok(()),
+                    Wait::Unlimited => run.next().await,
+                    Wait::Until(deadline) => match timeout_at(deadline, run.next()).await {
                         Ok(next) => next,
                         Err(_) => return Ok(()),
                     },
-                    None => run.next().await,
                 };
                 let Some(page) = next? else {
                     lock(&state).ended = true;

@@ -12,6 +12,10 @@ use super::state::{Changes, FollowState, Head, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
 
+/// Part of the records that a round may hold which a range is expected to have, by the density of the one before. It may
+/// be denser, and one that turns out too large is requested again.
+const EXPECTED_FILL: f64 = 0.7;
+
 /// Events that a response leads to, or why following ends.
 pub(super) type Step = Result<Vec<Event>, Error>;
 
@@ -306,7 +310,7 @@ impl Follower {
     /// Heights of a range that holds somewhat fewer records than it may, if they are as dense as these.
     pub(super) fn fitting_span(&self, rows: u64, heights: i64) -> i64 {
         let density = rows as f64 / heights.max(1) as f64;
-        ((self.spec.max_rows as f64 * 0.7 / density.max(1e-9)) as i64).max(1)
+        ((self.spec.max_rows as f64 * EXPECTED_FILL / density.max(1e-9)) as i64).max(1)
     }
 
     /// Repeats the round, since a request of it failed or the list changed meanwhile.

@@ -62,6 +62,7 @@ impl Follower {
             self.rest();
             return Ok(vec![Event { kind: EventKind::Moved, state }]);
         };
+        // With undone changes, the heights that may have changed are read again even if no other is due.
         if self.spec.changes == Changes::Held && self.round.target <= state.position() {
             // Nothing is due: what the page shows is compared, and no more is read.
             let step = self.compare_held();
@@ -188,6 +189,7 @@ impl Follower {
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
     fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
+        // Reading down would end in ranges, and these begin at the first block: an unknown height fails before the reading.
         if self.round.pages == 1 && self.needs_oldest() && self.is_too_long_to_read_down(stop) {
             self.phase = Phase::OldestFirst;
             return Ok(Vec::new());

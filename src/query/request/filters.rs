@@ -34,13 +34,15 @@ impl Filters {
         check_ranges(&values)?;
         check_height(&values)?;
         let mut times: Option<TimeRange> = None;
-        let mut span = None;
+        let mut heights: Option<ExpandedRange> = None;
         for (param, value) in values {
             match (param.role, value) {
                 (ParamRole::ExpandedRange(wire, _), ParamValue::Number(height)) => {
-                    let (_, low, high) = span.get_or_insert((wire, None, None));
-                    *(if param.range_end() == Some(RangeEnd::Lower) { low } else { high }) = Some(height);
+                    let range = heights.get_or_insert(ExpandedRange { wire, low: None, high: None });
+                    let is_lower = param.range_end() == Some(RangeEnd::Lower);
+                    *(if is_lower { &mut range.low } else { &mut range.high }) = Some(height);
                 }
+                // Part of `unresolved`.
                 (ParamRole::TimeOfHeight(..), _) => {}
                 (role, ParamValue::Number(time)) if param.kind == ParamKind::Time => {
                     let (low, high) = times.get_or_insert((None, None));
@@ -63,28 +65,42 @@ impl Filters {
         if let Some((low, high)) = times {
             filters.slices = Slices::Times(split_by_year(low, high));
         }
-        if let Some((wire, low, high)) = span {
-            if let Some((other, _)) = filters.sent.first() {
-                let name = endpoint.params.iter().find(|param| param.wire() == Some(other)).map_or(*other, |p| p.name);
-                return Err(combined(name, "start_height", Some("end_height")));
-            }
-            match (low, high, filters.unresolved) {
-                (_, _, Some(_)) => {}
-                (Some(low), Some(high), None) => filters.slices = Slices::Heights { wire, low, high },
-                (Some(low), None, None) => {
-                    filters.unresolved =
-                        Some(Unresolved { start_height: Some(low), is_expanded: true, ..Unresolved::default() });
-                }
-                (None, ..) => {
-                    return Err(Error::parameter(
-                        "start_height",
-                        Message::new("is required with ").parameter("end_height"),
-                    ));
-                }
-            }
+        if let Some(range) = heights {
+            filters.expand(endpoint, range)?;
         }
         Ok(filters)
     }
+
+    /// Splits the query by the heights of a range, or leaves that to the run where an end of it is not known yet.
+    fn expand(&mut self, endpoint: &Endpoint, range: ExpandedRange) -> Result<(), Error> {
+        // A parameter that selects records in all blocks, or one block, is a list of its own.
+        if let Some((wire, _)) = self.sent.first() {
+            let param = endpoint.params.iter().find(|param| param.wire() == Some(wire));
+            return Err(combined(param.map_or(*wire, |param| param.name), "start_height", Some("end_height")));
+        }
+        if self.unresolved.is_some() {
+            return Ok(());
+        }
+        let Some(low) = range.low else {
+            let problem = Message::new("is required with ").parameter("end_height");
+            return Err(Error::parameter("start_height", problem));
+        };
+        match range.high {
+            Some(high) => self.slices = Slices::Heights { wire: range.wire, low, high },
+            None => {
+                let unresolved = Unresolved { start_height: Some(low), is_expanded: true, ..Unresolved::default() };
+                self.unresolved = Some(unresolved);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A range of heights that is read height by height, by the parameter `wire`.
+struct ExpandedRange {
+    wire: &'static str,
+    low: Option<i64>,
+    high: Option<i64>,
 }
 
 /// The range of times, where heights are to be found for it.
