@@ -149,11 +149,18 @@ def test_process_without_threads_raises_exceptions_only(tmp_path: Path, left: in
 @pytest.mark.skipif(sys.platform != "linux", reason="numbers of descriptors are of Linux")
 def test_process_that_closed_its_descriptors_raises_exceptions_only() -> None:
     code = """
-        import asyncio, os
+        import asyncio, os, time
+        from pathlib import Path
         import chainframe as cf
         client = cf.Client(max_retries=0)
         blocks = client.blocks()
         blocks.first()
+        # Tokio ends the process if its thread begins to wait for a closed descriptor, so that it has to wait already.
+        threads = [each for each in Path("/proc/self/task").iterdir() if "chainframe" in (each / "comm").read_text()]
+        asleep = 0
+        while asleep < 20:
+            asleep = asleep + 1 if all("S (sleeping)" in (each / "status").read_text() for each in threads) else 0
+            time.sleep(0.01)
         os.closerange(3, 256)
         for _ in range(2):
             for call in (blocks.first, lambda: asyncio.run(blocks.first_async()), blocks.to_arrow):
