@@ -168,6 +168,9 @@ fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     for (index, item) in items.enumerate() {
         many.push(hash(&item?).map_err(|problem| Problem::Item(index, problem))?);
     }
+    if many.is_empty() {
+        return Err(Problem::Hashes("must not be empty".into()));
+    }
     Ok(Arg::List(many))
 }
 

@@ -61,6 +61,8 @@ REJECTED: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.transactions_by_hash([HASH, ""]), "tx_ids[1]", "hash"),
     (lambda c: c.transactions_by_hash(f"{HASH},{HASH}"), "tx_ids", "list"),
     (lambda c: c.logs(""), "tx_ids", "hash"),
+    (lambda c: c.logs([]), "tx_ids", "must not be empty"),
+    (lambda c: c.transactions_by_hash(iter(())), "tx_ids", "must not be empty"),
     (lambda c: c.token_transfers("0xa").batches(batch_size=0), "batch_size", "1"),
     (lambda c: c.token_transfers(None), "token_contract_address", "required"),  # type: ignore[arg-type]
     (lambda c: c.logs(3), "tx_ids", "list"),  # type: ignore[arg-type]

@@ -218,7 +218,6 @@ def test_indivisible_query_has_one_partition(busy: LocalService) -> None:
             client.tokens(),
             client.large_transactions(),
             client.cross_chain_transactions(height=5),
-            client.logs([]),
         ):
             before = busy.request_count
             (part,) = query.partitions(9)
