@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(parquet|data|tmp)")
 """Names of objects that runs make, beside the manifest."""
+DAMAGED = "is damaged: its checksum differs from the manifest's"
 
 
 class RemoteStore:
@@ -118,27 +119,27 @@ class RemoteStore:
         found = self._listing()
         for part in parts:
             meta = found.get(part.name)
-            if meta is None or meta["size"] != part.bytes or meta["e_tag"] != self._e_tags.get(part.name):
-                self._check_size(part, meta)
+            self._check_size(part, None if meta is None else meta["size"])
+            if meta is not None and meta["e_tag"] != self._e_tags.get(part.name):
                 self.verify_part(part)
 
     def verify_part(self, part: Part) -> None:
         found = get_object(self.path / part.name)
-        self._check_size(part, None if found is None else {"size": len(found.data)})
+        self._check_size(part, None if found is None else len(found.data))
         if found is not None and hashlib.sha256(found.data).hexdigest() != part.sha256:
-            raise self._damaged(part, "is damaged: its checksum differs from the manifest's")
+            raise self._damaged(part, DAMAGED)
 
     def check_present(self, manifest: Manifest) -> None:
         found = self._listing()
         for part in manifest.files:
-            self._check_size(part, found.get(part.name))
+            meta = found.get(part.name)
+            self._check_size(part, None if meta is None else meta["size"])
 
-    def _check_size(self, part: Part, meta: Any) -> None:  # noqa: ANN401 - of obstore
-        problem = "is missing" if meta is None else "is damaged: its checksum differs from the manifest's"
-        if meta is None or meta["size"] != part.bytes:
+    def _check_size(self, part: Part, size: int | None) -> None:
+        if size != part.bytes:
             # The export of which it is a part may have been replaced.
             self._stored.check_unchanged()
-            raise self._damaged(part, problem)
+            raise self._damaged(part, "is missing" if size is None else DAMAGED)
 
     def _damaged(self, part: Part, problem: str) -> ExportError:
         path = str(self.path / part.name)
