@@ -117,15 +117,6 @@ fn size_of_texts(texts: &StringArray) -> usize {
     (offsets[offsets.len() - 1] - offsets[0]) as usize
 }
 
-impl PartialEq for Columns {
-    fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.record, other.record)
-            && self.rows == other.rows
-            && (0..self.rows)
-                .all(|row| (0..self.columns.len()).all(|column| self.value(column, row) == other.value(column, row)))
-    }
-}
-
 /// Records of one type, column by column. Clones and slices share the data.
 #[derive(Clone, Debug)]
 pub struct Columns {
@@ -133,6 +124,15 @@ pub struct Columns {
     /// One allocation, since pages are cloned often.
     columns: Arc<[Column]>,
     rows: usize,
+}
+
+impl PartialEq for Columns {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.record, other.record)
+            && self.rows == other.rows
+            && (0..self.rows)
+                .all(|row| (0..self.columns.len()).all(|column| self.value(column, row) == other.value(column, row)))
+    }
 }
 
 impl Columns {

@@ -54,17 +54,19 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let match_on = variables::read(MATCH_ON, MATCH_ON)?.unwrap_or_default();
     let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let match_on = read_match_on(match_on)?;
-    let allow_playback_repeats = match variables::read(REPEATS, REPEATS)? {
-        None => false,
-        Some(text) => match text.as_str() {
-            "" | "0" => false,
-            "1" => true,
-            _ => return Err(Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")).into()),
-        },
-    };
+    let allow_playback_repeats = read_flag(REPEATS)?;
     let opened =
         open(py, Options { staging, journal, hint, match_on, allow_playback_repeats, ..Options::new(path, mode) })?;
     Ok(Some(Cassette { inner: share(&opened.inner) }))
+}
+
+/// The value of a variable that is 0, 1 or not set.
+fn read_flag(variable: &'static str) -> Result<bool, Error> {
+    match variables::read(variable, variable)?.as_deref() {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(text) => Err(Error::config(variable, format!("must be 0 or 1; got {text:?}"))),
+    }
 }
 
 /// Adds a cassette to those of the environment; returns the one that another thread has added meanwhile, if any.

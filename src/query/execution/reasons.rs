@@ -63,6 +63,7 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
 pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     let mut reasons = fetcher.audit.doubts();
     let records = fetcher.list.returned();
+    // More records than can be paged through are no contradiction: `limits` reports them.
     if let Some(total) = fetcher.list.contradicted_total()
         && !(total > records && is_at_cap(query, fetcher))
     {

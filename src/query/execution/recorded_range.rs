@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cassette::{self, Request};
 use crate::client::Error;
 use crate::interface::{Param, ParamRole};
-use crate::query::request::{Arg, Query};
+use crate::query::request::{Arg, Query, Unresolved};
 
 /// Unix milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,20 +28,19 @@ impl RecordedRange {
 
     /// Records the facts of a query, if it has a cassette that records.
     pub fn record(query: &Query, is_recent: bool) -> Result<(), Error> {
-        let (start_time, end_time) =
-            query.unresolved().map_or((None, None), |unresolved| (unresolved.start_time, unresolved.end_time));
+        let Unresolved { start_time, end_time, .. } = query.unresolved().unwrap_or_default();
         let facts = serde_json::to_vec(&Self { start_time, end_time, is_recent }).unwrap_or_default();
         query.client().record_facts(&request(query)?, facts.into())
     }
 
     /// Advice if a cassette that records nothing has the query for other times only.
-    pub fn explain(query: &Query) -> Option<String> {
+    pub fn advice(query: &Query) -> Option<String> {
         let cassette = query.client().settings().cassette.as_ref().filter(|cassette| !cassette.can_record())?;
         cassette.explain_times(&request(query).ok()?)
     }
 
-    /// The error of a search of heights, with that advice.
-    pub fn explained(error: Error, advice: Option<&str>) -> Error {
+    /// Adds such advice to the error of a search of heights.
+    pub fn with_advice(error: Error, advice: Option<&str>) -> Error {
         match (error, advice) {
             (Error::Cassette(cassette::Error::Miss { path, problem, hint, missed }), Some(advice))
                 if !problem.contains(advice) =>
@@ -55,8 +54,8 @@ impl RecordedRange {
 
     /// The query for the recorded times.
     pub fn apply(&self, query: &Query) -> Result<Query, Error> {
-        let Some(given) = query.unresolved() else { return Ok(query.clone()) };
-        if (given.start_time, given.end_time) == (self.start_time, self.end_time) {
+        let Some(requested) = query.unresolved() else { return Ok(query.clone()) };
+        if (requested.start_time, requested.end_time) == (self.start_time, self.end_time) {
             return Ok(query.clone());
         }
         let times = [("start_time", self.start_time), ("end_time", self.end_time)];
@@ -69,16 +68,16 @@ impl RecordedRange {
 fn request(query: &Query) -> Result<Request, Error> {
     let mut params = BTreeMap::from([("chainShortName".to_owned(), query.chain().to_owned())]);
     for (name, value) in query.canonical_args()? {
-        let wire = query.endpoint().param(&name).map(wire);
-        params
-            .insert(wire.map_or(name, str::to_owned), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let sent_name = query.endpoint().param(&name).map(sent_name);
+        params.insert(sent_name.map_or(name, str::to_owned), text);
     }
     let path = query.client().settings().deployment.expand(query.endpoint().path);
     Ok(Request::facts(path, params))
 }
 
 /// The name by which `match_on` selects a parameter.
-fn wire(param: &'static Param) -> &'static str {
+fn sent_name(param: &'static Param) -> &'static str {
     match (param.wire(), param.role) {
         (Some(wire), _) => wire,
         (None, ParamRole::TimeOfHeight(..)) if param.name == "start_time" => "startTime",

@@ -27,9 +27,9 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
         }
         None => {
             // A recording has the heights that were found: later blocks would be found for the same times.
-            let advice = RecordedRange::explain(query);
+            let advice = RecordedRange::advice(query);
             let found = find(query, report).await;
-            let found = found.map_err(|error| RecordedRange::explained(error, advice.as_deref()))?;
+            let found = found.map_err(|error| RecordedRange::with_advice(error, advice.as_deref()))?;
             RecordedRange::record(query, found.is_recent())?;
             Ok(found)
         }

@@ -76,6 +76,7 @@ impl Selector<'_> {
         }
         let requested = self.query.slices().hashes(self.slice);
         if matches!(self.query.endpoint().limit, ResultLimit::Logs) {
+            // By the declaration of the call, a request has one hash.
             return self.logs_of(&requested[0], columns);
         }
         if !requested.is_empty() {
@@ -102,14 +103,14 @@ impl Selector<'_> {
         page.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(self.query.chain()))
     }
 
-    /// Rows that a record can have under the arguments.
+    /// Rows that the result can have under the arguments.
     fn possible_rows(&self, columns: &Columns) -> Vec<u32> {
         let height = self.query.slices().height(self.slice);
-        let of_slice = height.map(|height| Arguments::of_height(columns.record().height(), height));
+        let own = height.map(|height| Arguments::of_height(columns.record().height(), height));
         let mut kept = Vec::with_capacity(columns.rows());
         for row in 0..columns.rows() {
-            let of_slice = of_slice.as_ref().and_then(|arguments| arguments.contradicted(columns, row));
-            match of_slice.or_else(|| self.arguments.contradicted(columns, row)) {
+            let by_slice = own.as_ref().and_then(|arguments| arguments.contradicted(columns, row));
+            match by_slice.or_else(|| self.arguments.contradicted(columns, row)) {
                 None => kept.push(row as u32),
                 Some(parameter) => self.drop_rows(
                     1,
@@ -168,6 +169,7 @@ impl Selector<'_> {
         let mut foreign = 0;
         for row in 0..columns.rows() {
             let tx_id = columns.text(hash, row).unwrap_or_default();
+            // Nothing else was requested: a log that names no transaction is one of this.
             if !tx_id.is_empty() && !tx_id.eq_ignore_ascii_case(requested) {
                 foreign += 1;
                 continue;
