@@ -103,10 +103,13 @@ class SharedDataset(Dataset):
     def fetch(self, expression: pc.Expression | None) -> Fetch:
         """The records that a filter may accept, as far as they were fetched."""
         with self._lock:
-            for key in (None, None if expression is None else str(expression)):
-                found = self._fetches.get(key)
-                if found is not None and found.is_kept and (key is not None or expression is None or found.is_finished):
-                    return found
+            whole = self._fetches.get(None)
+            # The whole list has what any filter accepts. The rest of it may cost more than what the filter leaves.
+            if whole is not None and whole.is_kept and (expression is None or whole.is_finished):
+                return whole
+            filtered = None if expression is None else self._fetches.get(str(expression))
+            if filtered is not None and filtered.is_kept:
+                return filtered
             # All columns are decoded, since a later scan may need others.
             scanner = Scanner(self._query, None, expression, BATCH_SIZE)
             key = None if expression is None or scanner.reads_whole_list else str(expression)

@@ -98,8 +98,8 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     height = height_of(manifest)
     earlier = _back(_linked(directory, manifest.since))
     newest = next(earlier)
+    # The newest exports, newest first: a long series is read as far back as heights are compared.
     loaded = [newest.verified()]
-    """The newest exports, newest first: a long series is read as far back as heights are compared."""
     settled = newest.manifest.settled
     if settled is None:
         loaded += (member.verified() for member in earlier)
