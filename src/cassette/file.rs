@@ -24,9 +24,9 @@ pub struct Line {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.interaction.to_line();
-        match line.strip_suffix('}').filter(|_| self.replaces) {
-            Some(open) => write!(f, "{open},{REPLACES}}}"),
-            None => f.write_str(&line),
+        match line.strip_suffix('}') {
+            Some(open) if self.replaces => write!(f, "{open},{REPLACES}}}"),
+            _ => f.write_str(&line),
         }
     }
 }

@@ -250,7 +250,7 @@ impl Cassette {
         let recordings = by_request.get(&key);
         let next = recordings.and_then(|recordings| {
             let position = recordings.played.fetch_add(1, Ordering::Relaxed);
-            let last = recordings.interactions.last().filter(|_| options.allow_playback_repeats);
+            let last = if options.allow_playback_repeats { recordings.interactions.last() } else { None };
             let next = recordings.interactions.get(position).or(last)?;
             self.inner.journal.note_played(&key, position);
             Some(next.outcome.clone())
@@ -334,8 +334,8 @@ impl Cassette {
         let is_first = before.is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
         let replaces = options.mode == Mode::All && is_first;
         // A file that is emptied loses its remarks, but for those on requests that are recorded again.
-        let note = before.filter(|_| options.mode == Mode::Rewrite && is_first);
-        let note = note.and_then(|one| one.interactions.first()?.note.clone());
+        let kept = if options.mode == Mode::Rewrite && is_first { before } else { None };
+        let note = kept.and_then(|one| one.interactions.first()?.note.clone());
         if options.mode == Mode::Rewrite && !self.inner.has_emptied.swap(true, Ordering::Relaxed) {
             writer.empty(options.file())?;
         }

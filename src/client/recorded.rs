@@ -70,7 +70,8 @@ impl Client {
         }
         let now = self.now();
         let retry_after = response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now));
-        let skew = clock::of_response(response, now).filter(|_| response.status == UNAUTHORIZED);
+        let is_rejected = response.status == UNAUTHORIZED;
+        let skew = if is_rejected { clock::of_response(response, now) } else { None };
         Outcome::Response(cassette::RecordedResponse {
             status: response.status,
             // Either header may be a date, which would show when it was recorded.

@@ -109,7 +109,10 @@ fn view_within(text: &str, body: &[u8]) -> Option<u128> {
     if length <= MAX_INLINE {
         return Some(length as u128 | (first & ((1 << (8 * length)) - 1)) << 32);
     }
-    let offset = u32::try_from(offset).ok().filter(|_| length <= after.len())?;
+    if length > after.len() {
+        return None;
+    }
+    let offset = u32::try_from(offset).ok()?;
     Some(length as u128 | u128::from(first as u32) << 32 | u128::from(offset) << 96)
 }
 

@@ -357,7 +357,8 @@ fn try_look_up(state: &ServiceState, endpoint: usize, request: &LookUp) -> Resul
     if growth > 0 && is_list {
         store.grow(growth, found)?;
     }
-    if let Some((every, depth)) = lock(&state.reorg).filter(|_| is_list)
+    if is_list
+        && let Some((every, depth)) = *lock(&state.reorg)
         && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
     {
         store.reorganize(depth)?;

@@ -132,7 +132,7 @@ impl Id {
     fn begin(&mut self, height: i64) {
         let trail = std::mem::take(&mut self.trail);
         let before = trail.holders_before(&self.after).or_else(|| trail.holders_before(&Holders::Unknown));
-        self.after = before.filter(|_| self.doubtful == 0).unwrap_or_default();
+        self.after = if self.doubtful == 0 { before.unwrap_or_default() } else { Holders::default() };
         self.doubtful = self.doubtful.saturating_sub(1);
         self.height = height;
     }

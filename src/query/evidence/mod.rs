@@ -95,7 +95,9 @@ impl Evidence {
                 numbers.add(rows);
             }
         }
-        if let Some(columns) = self.moves.filter(|_| !self.checks.is_empty()) {
+        if let Some(columns) = self.moves
+            && !self.checks.is_empty()
+        {
             columns.moves(rows).for_each(|moved| self.add_move(&moved));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::fetch::{fetch, list_kind};
-use super::fetch_task::{Extent, FetchTask};
+use super::fetch_task::{FetchTask, ResponseSize};
 use super::selection::Selection;
 use crate::client::Error;
 use crate::decode::Page;
@@ -24,8 +24,8 @@ pub(super) const HELD: usize = 3;
 
 /// State of a list by whether its caller wants more records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    NotStopped,
+enum Stopped {
+    No,
     /// It had ended when the caller stopped it, or its last request was in flight, which verifies what was read.
     AtEnd,
     /// The caller ended it before its own end.
@@ -41,7 +41,7 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
-    stop: Stop,
+    stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
 }
@@ -52,7 +52,7 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skip: 0, stop: Stop::NotStopped, announced: None }
+        Self { slice, list, audit, in_flight, skip: 0, stopped: Stopped::No, announced: None }
     }
 
     /// The slice after a reading of it that was discarded.
@@ -107,7 +107,7 @@ impl SliceFetcher {
 
     /// Number of requests without a response.
     pub fn unanswered(&self) -> usize {
-        self.in_flight.iter().filter(|(_, task)| task.extent().is_none()).count()
+        self.in_flight.iter().filter(|(_, task)| task.size().is_none()).count()
     }
 
     /// Notes the number of pages that a first response counts which waits for those of the slices before.
@@ -116,14 +116,14 @@ impl SliceFetcher {
         if request.page != 1 || self.announced.is_some() {
             return;
         }
-        let Some(Extent { pages, rows }) = task.extent() else { return };
+        let Some(ResponseSize { pages, rows }) = task.size() else { return };
         let full_pages = pages.unwrap_or(1).saturating_sub(1);
         self.announced = Some(if full_pages > 0 { full_pages * request.limit + 1 } else { rows });
         self.list.announce(full_pages + 1);
     }
 
     /// Records that are still to come at least; `None` before the first response.
-    pub fn least_to_come(&self) -> Option<u64> {
+    pub fn min_to_come(&self) -> Option<u64> {
         let list = &self.list;
         match (list.end(), list.snapshot().min_length) {
             (Some(_), _) => Some(0),
@@ -141,7 +141,7 @@ impl SliceFetcher {
         let slice = self.slice;
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
-        self.in_flight.push_back((request, FetchTask::spawn(fetch, extent_of, responses.clone())));
+        self.in_flight.push_back((request, FetchTask::spawn(fetch, size_of_response, responses.clone())));
         true
     }
 
@@ -156,7 +156,7 @@ impl SliceFetcher {
 
     fn audited_end(&self) -> audit::End {
         let list = &self.list;
-        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stop == Stop::NotStopped;
+        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stopped == Stopped::No;
         let is_whole = list.end() == Some(End::List) && has_all;
         audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
     }
@@ -196,7 +196,7 @@ impl SliceFetcher {
 
     /// Fails if the list that has ended contradicts itself.
     pub fn conclude(&mut self) -> Result<(), Error> {
-        if self.list.end().is_none() && self.stop == Stop::NotStopped {
+        if self.list.end().is_none() && self.stopped == Stopped::No {
             return Err(Error::Internal(format!(
                 "no request is in flight for slice {}, which has not ended",
                 self.slice
@@ -233,16 +233,16 @@ impl SliceFetcher {
     /// Stops reading; a last request may verify what was read.
     pub fn stop(&mut self) {
         if self.list.stop() {
-            self.stop = Stop::BeforeEnd;
+            self.stopped = Stopped::BeforeEnd;
             self.cancel_in_flight();
-        } else if self.stop == Stop::NotStopped {
-            self.stop = Stop::AtEnd;
+        } else if self.stopped == Stopped::No {
+            self.stopped = Stopped::AtEnd;
         }
     }
 
     /// True if the caller wanted no more records before the list had ended.
     pub fn is_cut(&self) -> bool {
-        self.stop == Stop::BeforeEnd
+        self.stopped == Stopped::BeforeEnd
     }
 
     /// Sends the parent process's requests again in a forked child. True if there were any.
@@ -287,9 +287,9 @@ impl SliceFetcher {
     }
 }
 
-fn extent_of(fetched: &Result<Page, Error>) -> Extent {
-    let Ok(page) = fetched else { return Extent::default() };
-    Extent { pages: page.total_pages, rows: page.columns.rows() as u64 }
+fn size_of_response(fetched: &Result<Page, Error>) -> ResponseSize {
+    let Ok(page) = fetched else { return ResponseSize::default() };
+    ResponseSize { pages: page.total_pages, rows: page.columns.rows() as u64 }
 }
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.

@@ -216,7 +216,9 @@ impl Holdings {
             Some(to) => *self.balances.entry(to).or_default() += units,
             None => self.burned += units,
         }
-        if let Some(to) = to.filter(|_| units > 0) {
+        if let Some(to) = to
+            && units > 0
+        {
             self.latest = to;
         }
         Movement { from: Some(from), to, units, id: String::new() }

@@ -258,7 +258,9 @@ impl<'w> History<'w, '_> {
                 }
                 _ => Transfer::without_effect(world, token, &transaction.from, wish, spelling),
             };
-            transfer.from_contract = transfer.from_contract.filter(|_| names_sender);
+            if !names_sender {
+                transfer.from_contract = None;
+            }
             sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
             // Those of a pending transaction are served once it is through.
             if transaction.state != "fail" {

@@ -64,7 +64,7 @@ impl Run {
                 taken += 1;
                 unanswered += 1;
             }
-            expected = expected.saturating_add(fetcher.least_to_come().unwrap_or(size));
+            expected = expected.saturating_add(fetcher.min_to_come().unwrap_or(size));
         }
         while unanswered < concurrency
             && taken < max_held
