@@ -56,6 +56,8 @@ class SettledWriter(ParquetWriter):
         self._top: int | None = None
         self._highest: int | None = None
         """The highest height that this run has read."""
+        self._lowest: int | None = None
+        """The lowest height that this run has read of a list."""
 
     @property
     def _settled(self) -> Settled:
@@ -91,11 +93,20 @@ class SettledWriter(ParquetWriter):
         self._do_queued()
 
     def _check_order(self, heights: list[int]) -> None:
-        """Raises `ExportError` for a list with its oldest record first: what is new would be at its other end."""
+        """Raises `ExportError` for a list that is not in descending order: what is new would not be at its head.
+
+        A height may be listed below a lower one if the next export reads both again.
+        """
         if heights and heights[0] < heights[-1] and heights == sorted(heights):
-            path = self.store.path
-            message = f"{path}: height {heights[-1]} is listed below height {heights[0]}; export without settle"
-            raise ExportError(message, path=str(path))
+            raise self._listed_below(heights[-1], heights[0])
+        for height in heights:
+            if self._lowest is not None and height > self._lowest + self._settled.settle:
+                raise self._listed_below(height, self._lowest)
+            self._lowest = height if self._lowest is None else min(self._lowest, height)
+
+    def _listed_below(self, height: int, lower: int | None) -> ExportError:
+        path = str(self.store.path)
+        return ExportError(f"{path}: height {height} is listed below height {lower}; export without settle", path=path)
 
     def _next_of_list(self, height: int | None) -> None:
         """Takes the next row of a list with its newest record first. A row without a height is not settled."""
@@ -107,9 +118,7 @@ class SettledWriter(ParquetWriter):
             self._queue("skip")
         elif self._before_end is None or height > self._before_end:
             if self._again or self._action == "compare":
-                path = self.store.path
-                message = f"{path}: height {height} is listed below height {self._before_end}; export without settle"
-                raise ExportError(message, path=str(path))
+                raise self._listed_below(height, self._before_end)
             self._queue("write")
         elif self._tail is not None and self._tail.lowest is not None and height < self._tail.lowest:
             self._met = True

@@ -71,3 +71,23 @@ def test_settled_series_of_a_list_that_begins_with_its_oldest_record_is_refused(
     chain.rows.reverse()
     with pytest.raises(cf.ExportError, match="height 3 is listed below height 1; export without settle"):
         client.blocks(page_size=3).to_parquet(tmp_path / "1", since=first, settle=1)
+
+
+@pytest.mark.parametrize("settle", [1, 3, 40])
+@pytest.mark.parametrize("call", ["token_transfers", "large_transactions", "transactions"])
+def test_settled_export_of_a_list_in_another_order_than_that_of_heights_is_refused(
+    server: StrictServer, tmp_path: Path, call: str, settle: int
+) -> None:
+    chain = Chain(server, call, 120)
+    chain.rows.sort(key=lambda row: int(row["height"]) * 7919 % 121)
+    with pytest.raises(cf.ExportError, match=r"is listed below height [0-9]+; export without settle"):
+        chain.query(server.client(), page_size=20).to_parquet(tmp_path / "0", settle=settle)
+
+
+def test_heights_out_of_order_by_no_more_than_is_read_again_are_exported(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(server, "token_transfers", 120)
+    # 118, 119, 120, 115, 116, 117 and so on
+    chain.rows.sort(key=lambda row: ((120 - int(row["height"])) // 3, int(row["height"])))
+    export = chain.query(server.client(), page_size=20).to_parquet(tmp_path / "0", settle=4)
+    assert export.report.complete
+    assert sorted(export.to_pandas()["height"]) == list(range(1, 115))
