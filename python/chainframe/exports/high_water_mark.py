@@ -85,6 +85,13 @@ class WatermarkMatcher:
         """The run from which on all records are known."""
         self.passed: int | None = None
         """Index of the first record below all remembered heights, if no run was met before it."""
+        self.num_inserted = 0
+        """Number of records that were received after a known one, and that the series lacks."""
+        self._highest = height_of(watermark)
+        self._below: Counter[str] = Counter()
+        """Known keys that were not received after those of the run that was met."""
+        self._unknown = 0
+        """Number of other records that were received after the last known one."""
 
     @property
     def num_new(self) -> int:
@@ -101,8 +108,11 @@ class WatermarkMatcher:
     def push(self, records: Sequence[tuple[str, int | None]]) -> None:
         """Takes the next records of the list, until the known ones are met."""
         for key, height in records:
-            if self.met is not None or self.passed is not None:
+            if self.passed is not None:
                 return
+            if self.met is not None:
+                self._check_below(key, height)
+                continue
             self._extend(key)
             if self._top is None:
                 self._top = height
@@ -119,6 +129,25 @@ class WatermarkMatcher:
             for index, (key, _) in enumerate(self._held[:excess], self.num_new):
                 self._check_returned(index, key)
             del self._held[:excess]
+
+    def _check_below(self, key: str, height: int | None) -> None:
+        """Compares a record that came with the known ones, and follows them: they are all that the series has there."""
+        if self._below[key] > 0:
+            self._below[key] -= 1
+            self.num_inserted += self._unknown
+            self._unknown = 0
+        elif self._expected[key] > 0:
+            self._expected[key] -= 1
+        elif height is not None and self._is_above_earlier(height):
+            self.num_inserted += 1
+        elif height is not None:
+            self._unknown += 1
+
+    def _is_above_earlier(self, height: int) -> bool:
+        """True if no record of the earlier exports that is forgotten can have this height."""
+        if self._highest is None:
+            return False
+        return height > self._highest or (height == self._highest and len(self._known) < WATERMARK)
 
     def _check_returned(self, index: int, key: str) -> None:
         if self._expected[key] > 0:
@@ -185,6 +214,11 @@ class WatermarkMatcher:
             found.append(f"A reorganization removed {len(removed)} of the newest records of the earlier export{where}.")
         if self.met is None:
             found.append(f"It may have removed records below height {self._lowest} too; export without since.")
+        if self.num_inserted:
+            found.append(
+                f"{self.num_inserted} records that the earlier export lacks are below records of it: they were listed "
+                "late, or the list is not in descending order of heights. They were not written; export without since."
+            )
         return found
 
     def _is_grown(self) -> bool:
@@ -212,6 +246,7 @@ class WatermarkMatcher:
             enough = min(MIN_RUN, len(self._known) - run.known)
             if run.length >= enough and self._is_unique(run.known, run.length):
                 self.met = run
+                self._below = Counter(self._known) - Counter(self._known[run.known : run.known + run.length])
                 return
 
     def _is_unique(self, start: int, length: int) -> bool:

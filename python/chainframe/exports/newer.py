@@ -69,7 +69,8 @@ class NewerWriter(ParquetWriter):
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
         while self._buffer.rows:
             self._write()
-        self._save_finished(watermark, matcher.findings(), is_complete=matcher.met is not None)
+        is_complete = matcher.met is not None and matcher.num_inserted == 0
+        self._save_finished(watermark, matcher.findings(), is_complete=is_complete)
 
 
 class NewerRangeWriter(ParquetWriter):

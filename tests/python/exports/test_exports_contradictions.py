@@ -91,3 +91,18 @@ def test_heights_out_of_order_by_no_more_than_is_read_again_are_exported(server:
     export = chain.query(server.client(), page_size=20).to_parquet(tmp_path / "0", settle=4)
     assert export.report.complete
     assert sorted(export.to_pandas()["height"]) == list(range(1, 115))
+
+
+@pytest.mark.parametrize("place", [20, 27, 30])
+@pytest.mark.parametrize("call", ["token_transfers", "large_transactions", "transactions"])
+def test_record_that_was_listed_below_those_of_the_earlier_export_is_reported(
+    server: StrictServer, tmp_path: Path, call: str, place: int
+) -> None:
+    chain = Chain(server, call, 30)
+    query = chain.query(server.client())
+    first = query.to_parquet(tmp_path / "0")
+    chain.grow(1)
+    chain.rows.insert(place, chain.rows.pop(0))
+    with pytest.warns(cf.IncompleteResultWarning, match="1 records that the earlier export lacks"):
+        second = query.to_parquet(tmp_path / "1", since=first)
+    assert not second.report.complete

@@ -52,3 +52,43 @@ def test_absent_records_above_many_new_ones_are_not_exported_again() -> None:
     assert list(matcher.returned) == [1]
     matcher.push(pairs(known))
     assert matcher.absent() == []
+
+
+def at(height: int, *keys: str) -> list[tuple[str, int | None]]:
+    return [(key, height) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("below", "inserted"),
+    [
+        ([*at(6, "b"), *at(5, "c"), *at(4, "d")], 0),
+        # The earlier export had all records of height 9, or one of them is forgotten.
+        (at(9, "x"), 1),
+        (at(10, "x", "y"), 2),
+        ([*at(6, "b"), *at(5, "x", "c"), *at(4, "d")], 1),
+        ([*at(5, "c"), *at(4, "d"), *at(4, "x")], 0),
+    ],
+)
+def test_records_that_the_series_lacks_below_known_ones_are_counted(
+    below: list[tuple[str, int | None]], inserted: int
+) -> None:
+    head = [(f"{number}", 9) for number in range(20)]
+    matcher = WatermarkMatcher([*head, *at(6, "b"), *at(5, "c")])
+    matcher.push([*at(11, "new"), *head, *below])
+    assert matcher.end == 1
+    assert matcher.num_inserted == inserted
+    assert bool(matcher.findings()) == (inserted > 0)
+
+
+def test_record_that_comes_back_below_known_ones_is_none_that_the_series_lacks() -> None:
+    head = [(f"{number}", 9) for number in range(20)]
+    matcher = WatermarkMatcher([*head, *at(6, "b")], absent=[Absent("x", 7, is_reported=False)])
+    matcher.push([*head, *at(7, "x"), *at(6, "b")])
+    assert (matcher.num_inserted, matcher.findings()) == (0, [])
+
+
+def test_forgotten_records_of_the_highest_block_are_no_new_ones() -> None:
+    head = [(f"{number}", 9) for number in range(100)]
+    matcher = WatermarkMatcher(head)
+    matcher.push([*head, *at(9, "forgotten"), *at(8, "older")])
+    assert (matcher.num_inserted, matcher.findings()) == (0, [])
