@@ -57,6 +57,8 @@ pub struct RankedReader {
     pass: u32,
     /// Number of records that the list has at least, by any response of this pass.
     min_length: u64,
+    /// Keys of the first page of this pass, which was received before the length.
+    first_page: HashSet<u64>,
     /// Records that were received again in the first pass, or late.
     moved: u64,
 }
@@ -79,6 +81,7 @@ impl RankedReader {
             page: 0,
             pass: 1,
             min_length: 0,
+            first_page: HashSet::new(),
             moved: 0,
         }
     }
@@ -106,6 +109,14 @@ impl RankedReader {
             // A pass after the first one finds again what the earlier ones found, and so does the page of a cursor.
             let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
             self.moved += u64::from(is_moved);
+        }
+        let are_there_still = (0..response.rows.len()).filter(|row| self.first_page.contains(&response.rows.key(*row)));
+        // Records that were there before the length was requested, and are there after it, are counted by it.
+        if self.length.exact().is_some_and(|length| length < are_there_still.count() as u64) {
+            self.length = Length::Unknown;
+        }
+        if request.page == 1 {
+            self.first_page = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
         }
         self.page = request.page;
         self.pages = response.total_pages.or(self.pages);
@@ -174,6 +185,9 @@ impl RankedReader {
 
     /// The end of the list, if another pass would find nothing, or was made often enough.
     fn end_of_pass(&self, end_length: u64, is_confirmed: bool) -> Option<End> {
+        if self.length == Length::Unknown {
+            return Some(End::UnknownLength);
+        }
         let returned = self.list.returned;
         // A part of the service that lacks records may have answered.
         let is_not_shorter = self.length.exact().is_some_and(|length| length <= end_length);

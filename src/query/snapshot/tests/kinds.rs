@@ -52,6 +52,24 @@ fn beginning_of_a_ranked_list_does_not_contradict_a_count_of_more_records() {
 }
 
 #[test]
+fn length_of_a_ranked_list_that_is_less_than_its_first_page_is_unknown() {
+    for (pages_of_one, end) in [(2, End::UnknownLength), (6, End::List)] {
+        let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
+        let mut received = Vec::new();
+        while let Some(request) = reader.next_request(0) {
+            let end = request.page * request.limit;
+            let rows = Keys((end - request.limit..end).collect());
+            let total_pages = Some(if request.limit == 1 { pages_of_one } else { 2 });
+            let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
+            reader.on_response(&request, &response).unwrap();
+            received.push((request.page, request.limit));
+        }
+        assert_eq!(received, [(1, 3), (1, 1), (2, 3), (1, 3)]);
+        assert_eq!((reader.end(), reader.returned()), (Some(end), 6));
+    }
+}
+
+#[test]
 fn pages_of_a_block_that_its_first_page_counts_are_requested_before_it_is_taken() {
     let mut reader = ListReader::new(spec(ListKind::Fixed));
     let first = reader.next_request(0).expect("a request");
