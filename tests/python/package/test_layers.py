@@ -5,16 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from repository import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCE = ROOT / "src"
 PACKAGE = ROOT / "python" / "chainframe"
 # From the bottom up.
 PYTHON = ["base", "results", "query", "client"]
 QUERY = ["request", "snapshot", "audit", "evidence", "results", "follow", "execution"]
+
+# Imports within functions of a module that imports the one with the function: the former needs a library that is loaded
+# late, and the array of a dtype has that dtype.
+DEFERRED = {("_objects", "_object_files"), ("dtype", "array")}
 
 Imports = dict[str, set[str]]
 
@@ -39,8 +47,16 @@ def rust_modules(folder: Path) -> Imports:
     return {name: used & names - {name} for name, used in imports.items()}
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Statements of a module and of its functions, without those for type checkers."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from statements(node)
+
+
 def python_modules(folder: Path) -> Imports:
-    """Modules directly in a folder, with those of them that each imports when it is imported."""
+    """Modules directly in a folder, with those of them that each imports, also within its functions."""
     package = ".".join(["chainframe", *folder.relative_to(PACKAGE).parts])
     imports: Imports = {}
     for entry in folder.iterdir():
@@ -48,13 +64,14 @@ def python_modules(folder: Path) -> Imports:
         if not files or entry.stem in {"__init__", "__main__"}:
             continue
         used = set()
-        for statement in (node for file in files for node in ast.parse(file.read_text(encoding="utf-8")).body):
+        for statement in (node for file in files for node in statements(ast.parse(file.read_text(encoding="utf-8")))):
             if isinstance(statement, ast.Import):
                 used |= {alias.name for alias in statement.names}
             elif isinstance(statement, ast.ImportFrom):
                 used |= {f"{statement.module}.{alias.name}" for alias in statement.names}
         within = {name.removeprefix(f"{package}.").split(".")[0] for name in used if name.startswith(f"{package}.")}
-        imports[entry.stem] = within - {entry.stem}
+        deferred = {module for name, module in DEFERRED if name == entry.stem}
+        imports[entry.stem] = within - {entry.stem} - deferred
     return {name: used & set(imports) for name, used in imports.items()}
 
 
