@@ -72,6 +72,8 @@ pub(super) struct Set {
     asked: JoinSet<Answered>,
     /// Open lists to be asked for a page.
     waiting: VecDeque<(usize, Box<dyn ListRun>)>,
+    /// Open lists of which a page was empty that had records, until another list returns records or all have answered.
+    emptied: Vec<(usize, Box<dyn ListRun>, Error)>,
     /// Process of the tasks.
     process: u32,
     ended: EndedLists,
@@ -99,6 +101,7 @@ impl Set {
             unopened: VecDeque::new(),
             asked: JoinSet::new(),
             waiting: VecDeque::new(),
+            emptied: Vec::new(),
             process: process::id(),
             ended: EndedLists::of(members.values.len()),
             num_pages: 0,
@@ -117,11 +120,13 @@ impl Set {
     pub async fn next(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
         loop {
             self.reopen_after_fork();
+            self.judge_emptied(report);
             if self.spent.is_none() {
                 self.ask();
             }
             let Some(answered) = self.asked.join_next().await else {
-                return self.spent.take().map_or_else(|| self.finish(report), Err);
+                let error = self.spent.take().or_else(|| self.ask_emptied_again());
+                return error.map_or_else(|| self.finish(report), Err);
             };
             let (index, run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
             match page {
@@ -133,10 +138,9 @@ impl Set {
                 }
                 Ok(None) => self.end(index, &*run, None, report),
                 Err(Error::Drift { .. }) if self.read_again(index) => self.account(report),
-                Err(Error::Empty { .. }) if self.continue_after_empty(index) => self.account(report),
-                // A throttle would have emptied the pages of other lists as well.
-                Err(error @ Error::Empty { .. }) if self.has_progressed_since(index) => {
-                    self.end(index, &*run, Some(error), report);
+                Err(error @ Error::Empty { .. }) => {
+                    self.emptied.push((index, run, error));
+                    self.account(report);
                 }
                 Err(error) if is_of_one_list(&error) => self.end(index, &*run, Some(error), report),
                 Err(error @ Error::Budget { .. }) => {
@@ -156,7 +160,8 @@ impl Set {
     /// Asks all open lists for a page, and opens others while there is room.
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
-        while self.asked.len() + self.waiting.len() < (concurrency * OPEN).min(MAX_OPEN).max(concurrency)
+        let most = (concurrency * OPEN).min(MAX_OPEN).max(concurrency);
+        while self.asked.len() + self.waiting.len() + self.emptied.len() < most
             && let Some(index) = self.unopened.pop_front()
         {
             let run = (self.begin)(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
@@ -187,6 +192,7 @@ impl Set {
         // The threads of the tasks do not exist here, and their locks may be held for ever.
         std::mem::forget(std::mem::take(&mut self.asked));
         std::mem::forget(std::mem::take(&mut self.waiting));
+        std::mem::forget(std::mem::take(&mut self.emptied));
         let open: Vec<usize> = self.open.keys().copied().collect();
         open.into_iter().for_each(|index| self.reopen(index));
     }
@@ -242,9 +248,26 @@ impl Set {
         !has_returned && !self.starts.contains_key(&index) && self.begin_again(index)
     }
 
-    /// Continues a list of which a page was empty that had records, while those of others were not.
-    fn continue_after_empty(&mut self, index: usize) -> bool {
-        self.has_progressed_since(index) && self.begin_again(index)
+    /// Continues lists of which a page was empty that had records, where other lists have returned records since, or ends
+    /// them: a throttle would have emptied those as well.
+    fn judge_emptied(&mut self, report: &SharedReport) {
+        for (index, run, error) in std::mem::take(&mut self.emptied) {
+            if !self.has_progressed_since(index) {
+                self.emptied.push((index, run, error));
+            } else if self.begin_again(index) {
+                self.account(report);
+            } else {
+                self.end(index, &*run, Some(error), report);
+            }
+        }
+    }
+
+    /// Returns the error of the lists of which a page was empty, if all that are open are: the service may throttle. The next
+    /// call asks them again.
+    fn ask_emptied_again(&mut self) -> Option<Error> {
+        let error = self.emptied.first().map(|(_, _, error)| error.clone());
+        self.waiting.extend(self.emptied.drain(..).map(|(index, run, _)| (index, run)));
+        error
     }
 
     /// True if other lists have returned records since a list was asked for its page.

@@ -124,3 +124,30 @@ def test_lists_keep_what_is_in_flight_when_no_request_is_left(server: StrictServ
         query = server.client(**bounded).resume(cursor)
     keys += [(record.from_address, record.height) for record in query.collect()]
     assert sorted(keys) == sorted(wallets.keys([1] * 30))
+
+
+class FirstEmptied(Wallets):
+    """Lists of which the first has no records, though it counts some."""
+
+    def __call__(self, request: Request) -> Response:
+        if request.query["address"] == self.names[0]:
+            return page_of("address_transactions", [], page="1", limit=request.query["limit"], totalPage="3")
+        return super().__call__(request)
+
+
+@pytest.mark.parametrize("by_page", [False, True])
+def test_list_that_is_read_before_all_others_and_has_an_empty_page_is_named(
+    server: StrictServer,
+    by_page: bool,  # noqa: FBT001
+) -> None:
+    lengths = [7, 4, 2, 9, *[1] * 10]
+    wallets = FirstEmptied(lengths)
+    server.on("address_transactions", wallets)
+    query = server.client(concurrency=1).address_transactions(wallets.names, page_size=PAGE)
+    with pytest.warns(cf.IncompleteResultWarning):
+        records = [record for page in query.pages() for record in page.records] if by_page else list(query.collect())
+    found = {(record.queried[0], record.height) for record in records}
+    assert found == wallets.keys(lengths) - {(wallets.names[0], height) for height in range(1, 8)}
+    assert len(found) == len(records)
+    named = [name for name, verdict in query.report.by_argument.items() if verdict["error"]]
+    assert named == [wallets.names[0]]
