@@ -108,7 +108,7 @@ impl Query {
         py: Python<'_>,
     ) -> PyResult<impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<>> {
         let start = self.start.limited_to(1);
-        let mut run = self.last.begin(py, &start, Run::new(&start))?;
+        let mut run = self.last.begin(py, &start, Run::new(&start))?.returning_first_page_at_once();
         Ok(async move {
             while let Some(page) = run.next().await? {
                 if page.columns.rows() > 0 {

@@ -116,6 +116,11 @@ impl Run {
         Box::new(Self::new(start).dividing())
     }
 
+    /// Begins the run of a list whose first page may be the only one that is needed of a set.
+    fn begin_at_once(start: &QueryStart) -> Box<dyn ListRun> {
+        Box::new(Self::new(start).dividing().returning_first_page_at_once())
+    }
+
     /// True if the list was divided, so that its records are not in their order.
     pub(super) fn is_divided(&self) -> bool {
         self.dividing.divided().is_some()
@@ -128,7 +133,10 @@ impl Run {
 
     /// Returns the first page of a list as it arrives, for a caller that may need no other one.
     #[must_use]
-    pub fn returning_first_page_at_once(self) -> Self {
+    pub fn returning_first_page_at_once(mut self) -> Self {
+        if let RunStage::OfSet(set) = &mut self.stage {
+            set.begin_with_one_list(Self::begin_at_once);
+        }
         Self { first_page: FirstPage::AtOnce, ..self }
     }
 

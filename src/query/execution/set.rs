@@ -57,6 +57,8 @@ type Answered = (usize, Box<dyn ListRun>, Result<Option<Page>, Error>);
 pub(super) struct Set {
     query: Query,
     begin: Begin,
+    /// Begins lists until one has returned a page, for a caller that may need no other one.
+    begin_at_once: Option<Begin>,
     members: Members,
     /// Positions of the lists that an earlier run had begun, by index.
     starts: BTreeMap<usize, Arc<Cursor>>,
@@ -93,6 +95,7 @@ impl Set {
         let mut set = Self {
             query: query.clone(),
             begin,
+            begin_at_once: None,
             members: members.clone(),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
@@ -113,6 +116,11 @@ impl Set {
         set.restore(start);
         set.outcome.add_verdicts(members, &set.ended, report);
         set
+    }
+
+    /// Opens one list at first, and as many more as have ended, until one has returned a page: the caller may need no other.
+    pub fn begin_with_one_list(&mut self, begin: Begin) {
+        self.begin_at_once = Some(begin);
     }
 
     /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
@@ -141,6 +149,8 @@ impl Set {
                 Err(error @ Error::Empty { .. }) => {
                     self.emptied.push((index, run, error));
                     self.account(report);
+                    // Other lists show whether the service throttles.
+                    self.begin_at_once = None;
                 }
                 Err(error) if is_of_one_list(&error) => self.end(index, &*run, Some(error), report),
                 Err(error @ Error::Budget { .. }) => {
@@ -161,10 +171,12 @@ impl Set {
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
         let most = (concurrency * OPEN).min(MAX_OPEN).max(concurrency);
+        let most = if self.begin_at_once.is_some() { most.min(1 + self.num_ended_here()) } else { most };
         while self.asked.len() + self.waiting.len() + self.emptied.len() < most
             && let Some(index) = self.unopened.pop_front()
         {
-            let run = (self.begin)(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
+            let begin = self.begin_at_once.unwrap_or(self.begin);
+            let run = begin(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, run));
         }
@@ -181,6 +193,11 @@ impl Set {
                 (index, run, page)
             }));
         }
+    }
+
+    /// Number of lists that this run has read to their ends.
+    fn num_ended_here(&self) -> usize {
+        usize::try_from(self.ended.count - self.ended.skipped).unwrap_or(usize::MAX)
     }
 
     /// Opens the lists again in a forked child, whose parent has the tasks.
@@ -209,7 +226,10 @@ impl Set {
 
     /// The page of a list as one of the set; `None` if it has no records that are to be returned.
     fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Option<Page> {
-        self.num_pages += u64::from(page.columns.rows() > 0);
+        if page.columns.rows() > 0 {
+            self.num_pages += 1;
+            self.begin_at_once = None;
+        }
         let ended = &self.ended;
         let unique = self.unique.as_mut();
         let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| ended.contains(list)));
