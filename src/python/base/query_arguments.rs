@@ -36,9 +36,15 @@ fn own_value(object: &Bound<'_, PyAny>, name: &str) -> String {
     }
 }
 
+/// True of a data frame and of a query, lazy or not. Neither is looked into: that may take a query its requests.
+fn is_table(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = value.get_type();
+    Ok(class.hasattr("columns")? || class.hasattr("collect")?)
+}
+
 /// An argument that may be a sequence of values.
 pub fn one_or_several(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
-    if value.hasattr("columns")? {
+    if is_table(value)? {
         let class = value.get_type().qualname()?;
         return Err(Error::parameter(name, format!("must be one value or several; got a {class}: {ONE_COLUMN}")).into());
     }
@@ -155,7 +161,7 @@ fn bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
 fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     const FORM: &str = "must be a transaction hash or a list of them";
     let kind = value.get_type().qualname().map_or_else(|_| String::new(), |name| name.to_string());
-    if value.hasattr("columns")? {
+    if is_table(value)? {
         return Err(Problem::Hashes(format!("{FORM}; got a {kind}: {ONE_COLUMN}")));
     }
     if let Some(bytes) = bytes(value) {

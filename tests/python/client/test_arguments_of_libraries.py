@@ -101,6 +101,22 @@ def test_value_that_is_no_hash_is_named_with_its_place(client: cf.Client, number
         assert "\n" not in str(caught.value)
 
 
+def test_query_in_place_of_its_column_is_refused_before_it_sends_anything() -> None:
+    with LocalService(transactions=50, seed=5) as service, service.client(rate_limit=None) as client:
+        for call in (client.transactions_by_hash, client.logs, client.address_transactions, client.token_transfers):
+            with pytest.raises(cf.InvalidParameterError, match=r"got a Query: pass one of its columns$"):
+                call(client.transactions())  # type: ignore[arg-type]
+        assert service.request_count == 0
+
+
+def test_lazy_frame_in_place_of_its_column_is_refused_without_its_schema(client: cf.Client) -> None:
+    frame = pytest.importorskip("polars").LazyFrame({"address": [GOOD]})
+    with pytest.raises(
+        cf.InvalidParameterError, match=r"^address must be .*; got a LazyFrame: pass one of its columns$"
+    ):
+        client.address_transactions(frame)
+
+
 def test_address_is_no_hash_of_a_block(client: cf.Client) -> None:
     for value in (b"\x01" * 20, HexBytes(b"\x01" * 20)):
         with pytest.raises(cf.InvalidParameterError, match=r"^block_hash must be a string"):
