@@ -42,6 +42,8 @@ pub enum Hint {
     SetClock,
     /// Check what the account may access.
     CheckAccount,
+    /// Read the verdicts on the arguments.
+    ReadVerdicts,
 }
 
 /// A change to one parameter that makes a result smaller.
@@ -106,6 +108,7 @@ impl Hint {
             Self::CheckParameters => "check_parameters",
             Self::SetClock => "set_clock",
             Self::CheckAccount => "check_account",
+            Self::ReadVerdicts => "read_verdicts",
         }
     }
 
@@ -124,7 +127,8 @@ impl Hint {
             | Self::RetryLater
             | Self::CheckParameters
             | Self::SetClock
-            | Self::CheckAccount => Vec::new(),
+            | Self::CheckAccount
+            | Self::ReadVerdicts => Vec::new(),
         }
     }
 
@@ -164,6 +168,8 @@ impl Hint {
             Self::CheckParameters => "check the parameters".into(),
             Self::SetClock => "set the system clock".into(),
             Self::CheckAccount => "check the account's plan and region".into(),
+            Self::ReadVerdicts if in_python => "report.by_argument has the errors".into(),
+            Self::ReadVerdicts => "their errors follow".into(),
         }
     }
 }
@@ -224,6 +230,7 @@ mod tests {
             Hint::CheckParameters,
             Hint::SetClock,
             Hint::CheckAccount,
+            Hint::ReadVerdicts,
         ] {
             let value = serde_json::to_value(&hint).unwrap();
             let tag =

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from chainframe import ChainframeError, InvalidParameterError, TransportError, __version__
+from chainframe import ChainframeError, IncompleteResultError, InvalidParameterError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
 from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
 from chainframe.cli import codes, core, follow, sync
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from chainframe.cli.export import Destination
 
 COMPLETE = "_CHAINFRAME_COMPLETE"
-# Missing hashes that are listed.
+# Missing hashes, and arguments with an error, that are listed.
 SHOWN = 10
 
 
@@ -104,8 +104,9 @@ def _given(values: Any) -> Any:  # noqa: ANN401 - of any option
     """Return the value of an option of a call: one value, or all that were given by several options or a file."""
     if not isinstance(values, tuple):
         return values
-    found = [value for each in values for value in each]
-    return (found[0] if len(values) == len(found) == 1 else found) if values else None
+    if len(values) == 1:
+        return values[0]
+    return [value for each in values for value in ([each] if isinstance(each, str) else each)] or None
 
 
 def _own_option(param: dict[str, Any]) -> click.Option:
@@ -117,7 +118,10 @@ def _own_option(param: dict[str, Any]) -> click.Option:
         case {"one of": choices}:
             kind = click.Choice(choices)
         case {"hashes per request": _}:
-            kind, text = Hashes(), f"{text} Separated by commas, or - for standard input, one per line."
+            kind, text = (
+                Hashes(),
+                f"{text} Separated by commas; @FILE has one on each line, - is standard input. May be repeated.",
+            )
         case "time":
             text += " ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
         case _ if param["selects list"]:
@@ -215,6 +219,8 @@ class _Call:
             return codes.TERMINATED if terminated else codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
             echo_error(text_of(error) + _advice(error, progress.target))
+            if isinstance(error, IncompleteResultError) and error.report is not None:
+                _print_refusals(error.report)
             return exit_code(error)
 
     def _write(self, given: dict[str, Any], progress: _Progress) -> int:
@@ -272,9 +278,19 @@ def _code(report: Report) -> int:
 def _print_report(report: Report) -> None:
     for reason in report._reasons_in_shell() + report._remarks_in_shell():  # noqa: SLF001 - of this package
         echo_error(reason)
+    _print_refusals(report)
     if report.missing:
         more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""
         echo_error(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
+
+
+def _print_refusals(report: Report) -> None:
+    """Prints the errors of the arguments whose lists could not be read."""
+    errors = {value: verdict["error"] for value, verdict in report.by_argument.items() if verdict["error"]}
+    for value in list(errors)[:SHOWN]:
+        echo_error(f"{value}: {errors[value]}")
+    if len(errors) > SHOWN:
+        echo_error(f"and {len(errors) - SHOWN} more")
 
 
 def _advice(error: Exception, target: Destination | None) -> str:

@@ -39,34 +39,34 @@ class Columns(click.ParamType[list[str]]):
         return [CompletionItem(before + comma + name) for name in self.fields if name.startswith(start)]
 
 
-class Hashes(click.ParamType[list[str]]):
-    """Hashes separated by commas; `-` reads them from standard input, one per line."""
-
-    name = "hashes"
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        if isinstance(value, list):
-            return value
-        try:
-            return sys.stdin.read().split() if value == "-" else str(value).split(",")
-        except UnicodeDecodeError:
-            self.fail("standard input must be UTF-8 text", param, ctx)
-
-
-class Values(click.ParamType[list[str]]):
+class Values(click.ParamType["str | list[str]"]):
     """A value, or with `@` a file that has one on each line; `@-` is standard input."""
 
     name = "values"
 
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        if isinstance(value, list):
-            return value
-        if not value.startswith("@"):
-            return [value]
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str | list[str]:  # noqa: ANN401 - click's
+        if isinstance(value, list) or not value.startswith("@"):
+            return value  # type: ignore[no-any-return]
+        return self.lines(value[1:], param, ctx)
+
+    def lines(self, file: str, param: Parameter | None, ctx: Context | None) -> list[str]:
+        """Lines of a file that are not blank. White space within a line is left to the check of its value."""
         try:
-            text = sys.stdin.read() if value == "@-" else Path(value[1:]).expanduser().read_text("utf-8-sig")
+            text = sys.stdin.read() if file == "-" else Path(file).expanduser().read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            self.fail(
-                f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}", param, ctx
-            )
-        return text.split()
+            name = "standard input" if file == "-" else file
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            self.fail(f"{name} cannot be read: {reason}", param, ctx)
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+class Hashes(Values):
+    """Hashes separated by commas; or, with `@`, a file that has one on each line; `-` is standard input."""
+
+    name = "hashes"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str | list[str]:  # noqa: ANN401 - click's
+        if value == "-":
+            return self.lines(value, param, ctx)
+        given = super().convert(value, param, ctx)
+        return given if isinstance(given, list) else given.split(",")

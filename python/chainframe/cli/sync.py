@@ -81,7 +81,12 @@ class Syncing(Destination):
                     reset=self.reset,
                 )
         except ChainframeError as error:
-            text = in_shell(error).replace("reset=True", "--reset").replace("--target ", "--sync ")
+            text = (
+                in_shell(error)
+                .replace("reset=True", "--reset")
+                .replace("--target ", "--sync ")
+                .replace("table=", "--table")
+            )
             error._set_shell_text(text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             raise
         _print(synced)

@@ -130,10 +130,7 @@ def _postgresql_of(url: str, table: str) -> Sink:
 
 def _duckdb_of(path: Path, table: str | None) -> Sink:
     if table is None:
-        problem = (
-            f"({path}) is a database, not the directory of a Delta table; pass table= too, or "
-            f"duckdb.connect({str(path)!r})"
-        )
+        problem = f"({path}) is a database, not the directory of a Delta table; pass table= too"
         raise InvalidParameterError(problem, parameter="target")
     library("duckdb", "duckdb pyarrow")
     from chainframe.sinks.duckdb import connect  # noqa: PLC0415 - needs duckdb

@@ -37,6 +37,7 @@ WRONG = [
     (["blocks", "--base-url", "http://data.example.com"], "--base-url"),
     (["blocks", "extra"], "extra"),
     (["blocks", "--sync", ""], "--sync must not be empty"),
+    (["blocks", "--sync", "chain.duckdb"], "not the directory of a Delta table; pass --table too"),
     (["blocks", "--follow", "--cursor-file", ""], "--cursor-file must not be empty"),
     (["blocks", "--follow", "--start", ""], "--start must not be empty"),
     (["blocks", "-o", "blocks/", "--since", ""], "--since must not be empty"),

@@ -202,6 +202,18 @@ def test_hashes_come_from_standard_input(
     assert [json.loads(line)["tx_id"] for line in capsys.readouterr().out.splitlines()] == list(sample.tx_ids)
 
 
+def test_hashes_come_from_a_file_and_from_several_options(
+    at_service: LocalService, sample: Sample, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    del at_service
+    file = tmp_path / "hashes.txt"
+    file.write_text("\n".join(sample.tx_ids))
+    first, *others = sample.tx_ids
+    for options in ([f"@{file}"], [first, "--tx-ids", ",".join(others)]):
+        assert main(["transactions-by-hash", "--columns", "tx_id", "--tx-ids", *options]) == 0
+        assert [json.loads(line)["tx_id"] for line in capsys.readouterr().out.splitlines()] == list(sample.tx_ids)
+
+
 def test_dry_run_sends_a_few_requests(
     at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

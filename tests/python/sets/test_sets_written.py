@@ -12,7 +12,7 @@ import pytest
 import chainframe as cf
 from chainframe.cli import main
 from chainframe.testing import LocalService
-from conftest import needs_extra
+from conftest import environment, needs_extra
 from interrupted_writes import written_in_spite_of_interrupts
 from sets.test_sets import PAGE, Wallets
 
@@ -163,3 +163,44 @@ def test_command_takes_values_of_repeated_options_and_of_a_file(
     assert "queried" not in json.loads(capsys.readouterr().out.splitlines()[0])
     assert main(["token-transfers", "--token-contract-address", f"@{tmp_path}/none.txt"]) == 2
     assert capsys.readouterr().err.endswith("none.txt cannot be read: No such file or directory\n")
+
+
+def test_file_of_one_value_is_a_set_like_a_file_of_several(
+    at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (value,) = tokens(at_service, 1)
+    (tmp_path / "tokens.txt").write_text(f"\n {value} \n")
+    assert main(["token-transfers", "--token-contract-address", f"@{tmp_path}/tokens.txt"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["queried"] == [value]
+
+
+@pytest.mark.parametrize(
+    ("call", "option"), [("token-transfers", "--token-contract-address"), ("transactions-by-hash", "--tx-ids")]
+)
+def test_line_of_a_file_is_one_value_and_never_two(
+    at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str], call: str, option: str
+) -> None:
+    (tmp_path / "values.txt").write_text(f"0x{'1' * 40}\n0x{'2' * 20} {'2' * 20}\n")
+    before = at_service.request_count
+    assert main([call, option, f"@{tmp_path}/values.txt"]) == 2
+    assert "has white space (U+0020)" in capsys.readouterr().err
+    assert at_service.request_count == before
+
+
+def test_command_says_what_became_of_refused_values(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Any) -> Any:
+        is_refused = request["params"].get("address") == "0x2"
+        return {"status": 403, "json": {"code": "50030", "msg": "no plan", "data": []}} if is_refused else None
+
+    with LocalService(transactions=50, respond=refuse) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        for strict in ([], ["--strict"]):
+            assert main(["address-transactions", "--address", "0x1", "--address", "0x2", *strict]) == 6
+            reason, error = capsys.readouterr().err.splitlines()
+            assert reason.endswith(
+                "of the values of --address are missing, since their lists could not be read: 0x2; their errors follow."
+            )
+            assert error.startswith("chainframe: 0x2: address_transactions: the API responded with status 403")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ended::EndedLists;
 use super::open_list::add_counts;
 use crate::client::Error;
-use crate::message::Message;
+use crate::message::{Hint, Message};
 use crate::query::evidence;
 use crate::query::request::Members;
 use crate::query::results::{Progress, Report, SharedReport, Verdict};
@@ -114,21 +114,20 @@ impl Outcome {
     }
 
     /// Reason of a set of which some lists were refused.
-    pub fn refusals(&self, members: &Members) -> Option<String> {
+    pub fn refusals(&self, members: &Members) -> Option<Message> {
         let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
         let names: Vec<_> = names.collect();
         let more = match self.refused.len() - names.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        (!names.is_empty()).then(|| {
-            format!(
-                "Records of {} of the values of {} are missing, since their lists could not be read: {}{more}; \
-                 report.by_argument has the errors",
-                self.refused.len(),
-                members.name,
-                names.join(", ")
-            )
-        })
+        if names.is_empty() {
+            return None;
+        }
+        let names = names.join(", ");
+        let reason = Message::new(format!("Records of {} of the values of ", self.refused.len()))
+            .parameter(members.name)
+            .text(format!(" are missing, since their lists could not be read: {names}{more}"));
+        Some(reason.hint(Hint::ReadVerdicts))
     }
 }
