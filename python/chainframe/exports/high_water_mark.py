@@ -55,10 +55,13 @@ class WatermarkMatcher:
         watermark: Sequence[Sequence[Any]],
         absent: Sequence[Absent] = (),
         written: Sequence[Sequence[Any]] = (),
+        *,
+        keeps_heights: bool = True,
     ) -> None:
         """Compares with the watermark and the absent records of the earlier export.
 
         `written` are the key and height of the newest records that an interrupted run of this export has written.
+        `keeps_heights` is False if a record may get its height after it was listed, below newer ones.
         """
         self._watermark = watermark
         self._known = [str(key) for key, _ in watermark]
@@ -85,13 +88,13 @@ class WatermarkMatcher:
         """The run from which on all records are known."""
         self.passed: int | None = None
         """Index of the first record below all remembered heights, if no run was met before it."""
-        self.num_inserted = 0
-        """Number of records that were received after a known one, and that the series lacks."""
-        self._highest = height_of(watermark)
+        self.inserted: list[int] = []
+        """Heights of records that were received after a known one, and that the series lacks."""
+        self._highest = height_of(watermark) if keeps_heights else None
         self._below: Counter[str] = Counter()
         """Known keys that were not received after those of the run that was met."""
-        self._unknown = 0
-        """Number of other records that were received after the last known one."""
+        self._unknown: list[int] = []
+        """Heights of other records that were received after the last known one."""
 
     @property
     def num_new(self) -> int:
@@ -131,23 +134,21 @@ class WatermarkMatcher:
             del self._held[:excess]
 
     def _check_below(self, key: str, height: int | None) -> None:
-        """Compares a record that came with the known ones, and follows them: they are all that the series has there."""
+        """Compares a record that was received with the run that was met, and follows it.
+
+        The series lacks an unknown record between two known ones, and one that is above all heights of the series.
+        Others may be records that the watermark has forgotten.
+        """
         if self._below[key] > 0:
             self._below[key] -= 1
-            self.num_inserted += self._unknown
-            self._unknown = 0
+            self.inserted += self._unknown
+            self._unknown = []
         elif self._expected[key] > 0:
             self._expected[key] -= 1
-        elif height is not None and self._is_above_earlier(height):
-            self.num_inserted += 1
+        elif height is not None and self._highest is not None and height > self._highest:
+            self.inserted.append(height)
         elif height is not None:
-            self._unknown += 1
-
-    def _is_above_earlier(self, height: int) -> bool:
-        """True if no record of the earlier exports that is forgotten can have this height."""
-        if self._highest is None:
-            return False
-        return height > self._highest or (height == self._highest and len(self._known) < WATERMARK)
+            self._unknown.append(height)
 
     def _check_returned(self, index: int, key: str) -> None:
         if self._expected[key] > 0:
@@ -214,10 +215,12 @@ class WatermarkMatcher:
             found.append(f"A reorganization removed {len(removed)} of the newest records of the earlier export{where}.")
         if self.met is None:
             found.append(f"It may have removed records below height {self._lowest} too; export without since.")
-        if self.num_inserted:
+        if self.inserted:
+            where = f"(heights {min(self.inserted)} to {max(self.inserted)})"
             found.append(
-                f"{self.num_inserted} records that the earlier export lacks are below records of it: they were listed "
-                "late, or the list is not in descending order of heights. They were not written; export without since."
+                f"The list has {len(self.inserted)} of its records {where} below records of the earlier export, which "
+                "lacks them: they were listed late, or the list is in another order. They were not written; export "
+                "without since."
             )
         return found
 

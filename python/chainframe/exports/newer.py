@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import record_of
 from chainframe.errors import ExportError
 from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher
 from chainframe.exports.writer import ParquetWriter
@@ -19,7 +20,11 @@ class NewerWriter(ParquetWriter):
 
     def __init__(self, store: Store, manifest: Manifest, query: Query[Any], **options: Any) -> None:  # noqa: ANN401
         super().__init__(store, manifest, query, **options)
-        self._matcher = WatermarkMatcher(manifest.since_watermark or [], _absent(manifest), manifest.watermark)
+        # A record without a block hash, such as a crossing, may be listed before it is in a block.
+        keeps_heights = record_of(manifest.query["call"])["roles"]["block"] is not None
+        self._matcher = WatermarkMatcher(
+            manifest.since_watermark or [], _absent(manifest), manifest.watermark, keeps_heights=keeps_heights
+        )
         self._keys: list[list[Any]] = []
         """Key and height of the first records of this run, as many as a watermark has."""
         self._earlier_watermark = list(manifest.watermark)
@@ -69,7 +74,7 @@ class NewerWriter(ParquetWriter):
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
         while self._buffer.rows:
             self._write()
-        is_complete = matcher.met is not None and matcher.num_inserted == 0
+        is_complete = matcher.met is not None and not matcher.inserted
         self._save_finished(watermark, matcher.findings(), is_complete=is_complete)
 
 

@@ -57,7 +57,7 @@ class SettledWriter(ParquetWriter):
         self._highest: int | None = None
         """The highest height that this run has read."""
         self._lowest: int | None = None
-        """The lowest height that this run has read of a list."""
+        """The lowest height that this run has read of a list that is in order."""
 
     @property
     def _settled(self) -> Settled:
@@ -99,6 +99,9 @@ class SettledWriter(ParquetWriter):
         """
         if heights and heights[0] < heights[-1] and heights == sorted(heights):
             raise self._listed_below(heights[-1], heights[0])
+        if not self._is_in_order():
+            # A list beyond the result window is read in parts, each of which begins with its newest record.
+            self._lowest = None
         for height in heights:
             if self._lowest is not None and height > self._lowest + self._settled.settle:
                 raise self._listed_below(height, self._lowest)
