@@ -169,7 +169,7 @@ impl Hint {
             Self::SetClock => "set the system clock".into(),
             Self::CheckAccount => "check the account's plan and region".into(),
             Self::ReadVerdicts if in_python => "report.by_argument has the errors".into(),
-            Self::ReadVerdicts => "their errors follow".into(),
+            Self::ReadVerdicts => "errors follow".into(),
         }
     }
 }

@@ -104,9 +104,14 @@ def _given(values: Any) -> Any:  # noqa: ANN401 - of any option
     """Return the value of an option of a call: one value, or all that were given by several options or a file."""
     if not isinstance(values, tuple):
         return values
+    if not values:
+        return None
     if len(values) == 1:
         return values[0]
-    return [value for each in values for value in ([each] if isinstance(each, str) else each)] or None
+    given: list[str] = []
+    for each in values:
+        given += [each] if isinstance(each, str) else each
+    return given
 
 
 def _own_option(param: dict[str, Any]) -> click.Option:
@@ -118,10 +123,8 @@ def _own_option(param: dict[str, Any]) -> click.Option:
         case {"one of": choices}:
             kind = click.Choice(choices)
         case {"hashes per request": _}:
-            kind, text = (
-                Hashes(),
-                f"{text} Separated by commas; @FILE has one on each line, - is standard input. May be repeated.",
-            )
+            kind = Hashes()
+            text += " Separated by commas; @FILE has one on each line, - is standard input. May be repeated."
         case "time":
             text += " ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
         case _ if param["selects list"]:
@@ -290,7 +293,7 @@ def _print_refusals(report: Report) -> None:
     for value in list(errors)[:SHOWN]:
         echo_error(f"{value}: {errors[value]}")
     if len(errors) > SHOWN:
-        echo_error(f"and {len(errors) - SHOWN} more")
+        echo_error(f"and {len(errors) - SHOWN} other values")
 
 
 def _advice(error: Exception, target: Destination | None) -> str:

@@ -57,7 +57,8 @@ class Values(click.ParamType["str | list[str]"]):
             name = "standard input" if file == "-" else file
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"{name} cannot be read: {reason}", param, ctx)
-        return [line.strip() for line in text.splitlines() if line.strip()]
+        # Not splitlines, which takes form feeds and other characters for ends of lines.
+        return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 class Hashes(Values):

@@ -81,12 +81,9 @@ class Syncing(Destination):
                     reset=self.reset,
                 )
         except ChainframeError as error:
-            text = (
-                in_shell(error)
-                .replace("reset=True", "--reset")
-                .replace("--target ", "--sync ")
-                .replace("table=", "--table")
-            )
+            text = in_shell(error)
+            for in_python, option in (("reset=True", "--reset"), ("--target ", "--sync "), ("table=", "--table")):
+                text = text.replace(in_python, option)
             error._set_shell_text(text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             raise
         _print(synced)

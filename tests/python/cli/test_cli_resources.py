@@ -214,6 +214,28 @@ def test_hashes_come_from_a_file_and_from_several_options(
         assert [json.loads(line)["tx_id"] for line in capsys.readouterr().out.splitlines()] == list(sample.tx_ids)
 
 
+def test_files_without_a_value_are_refused(
+    at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "none.txt"
+    file.write_text("\n \n")
+    before = at_service.request_count
+    for options in (["--height", f"@{file}"], ["--height", f"@{file}", "--height", f"@{file}"]):
+        assert main(["blocks", *options]) != 0
+        assert "--height must not be empty" in capsys.readouterr().err
+    assert at_service.request_count == before
+
+
+def test_only_the_end_of_a_line_ends_a_value(
+    at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    del at_service
+    file = tmp_path / "addresses.txt"
+    file.write_text("0xab\x0ccd\r\n0xef\r\n", newline="")
+    assert main(["address-transactions", "--address", f"@{file}"]) != 0
+    assert "white space" in capsys.readouterr().err
+
+
 def test_dry_run_sends_a_few_requests(
     at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

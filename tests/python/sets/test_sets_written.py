@@ -201,6 +201,6 @@ def test_command_says_what_became_of_refused_values(
             assert main(["address-transactions", "--address", "0x1", "--address", "0x2", *strict]) == 6
             reason, error = capsys.readouterr().err.splitlines()
             assert reason.endswith(
-                "of the values of --address are missing, since their lists could not be read: 0x2; their errors follow."
+                "of the values of --address are missing, since their lists could not be read: 0x2; errors follow."
             )
             assert error.startswith("chainframe: 0x2: address_transactions: the API responded with status 403")
