@@ -57,7 +57,7 @@ type Answered = (usize, Box<dyn ListRun>, Result<Option<Page>, Error>);
 pub(super) struct Set {
     query: Query,
     begin: Begin,
-    /// Begins lists until one has returned a page, for a caller that may need no other one.
+    /// Begins the first list, until it has returned a page or ended, for a caller that may need no other one.
     begin_at_once: Option<Begin>,
     members: Members,
     /// Positions of the lists that an earlier run had begun, by index.
@@ -74,7 +74,8 @@ pub(super) struct Set {
     asked: JoinSet<Answered>,
     /// Open lists to be asked for a page.
     waiting: VecDeque<(usize, Box<dyn ListRun>)>,
-    /// Open lists of which a page was empty that had records, until another list returns records or all have answered.
+    /// Open lists with an empty page where the API counts records. They wait until another list returns records, or all
+    /// have answered.
     emptied: Vec<(usize, Box<dyn ListRun>, Error)>,
     /// Process of the tasks.
     process: u32,
@@ -118,7 +119,7 @@ impl Set {
         set
     }
 
-    /// Opens one list at first, and as many more as have ended, until one has returned a page: the caller may need no other.
+    /// Opens one list, and the others once it has returned a page or ended: the caller may need no other.
     pub fn begin_with_one_list(&mut self, begin: Begin) {
         self.begin_at_once = Some(begin);
     }
@@ -170,9 +171,9 @@ impl Set {
     /// Asks all open lists for a page, and opens others while there is room.
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
-        let most = (concurrency * OPEN).min(MAX_OPEN).max(concurrency);
-        let most = if self.begin_at_once.is_some() { most.min(1 + self.num_ended_here()) } else { most };
-        while self.asked.len() + self.waiting.len() + self.emptied.len() < most
+        let max_open =
+            if self.begin_at_once.is_some() { 1 } else { (concurrency * OPEN).min(MAX_OPEN).max(concurrency) };
+        while self.asked.len() + self.waiting.len() + self.emptied.len() < max_open
             && let Some(index) = self.unopened.pop_front()
         {
             let begin = self.begin_at_once.unwrap_or(self.begin);
@@ -193,11 +194,6 @@ impl Set {
                 (index, run, page)
             }));
         }
-    }
-
-    /// Number of lists that this run has read to their ends.
-    fn num_ended_here(&self) -> usize {
-        usize::try_from(self.ended.count - self.ended.skipped).unwrap_or(usize::MAX)
     }
 
     /// Opens the lists again in a forked child, whose parent has the tasks.
@@ -320,6 +316,7 @@ impl Set {
         let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
         self.ended.insert(index);
         self.begun.remove(&index);
+        self.begin_at_once = None;
         self.outcome.add(index, &self.members.values[index], list.counts(), error, report);
         self.account(report);
     }
