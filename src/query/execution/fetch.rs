@@ -15,6 +15,8 @@ pub(super) const LOOKUP_ROWS: u64 = 16;
 
 const OTHER_RECORDS: &str = "A request of the client that was sent again returned other records than before: a part of \
                              the service may lack some. Run the query again.";
+const DOUBLED_RECORDS: &str = "A page has more records than were requested, and equal ones among them: some may be one \
+                               record that the page has twice.";
 
 /// Fetches one page. `must_have_rows` is true if an empty page would contradict an earlier response.
 pub(super) async fn fetch(
@@ -55,8 +57,18 @@ pub(super) async fn fetch(
     if has_others {
         report.add_contradiction(OTHER_RECORDS);
     }
+    if query.is_paged() && has_doubled_records(&fetched.page, request.limit) {
+        report.add_contradiction(DOUBLED_RECORDS);
+    }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+/// True if a page has more records than its limit, and would not without the second ones of equal records: a service that
+/// joins tables after it has cut the page. One that ignores the limit has as many different records.
+fn has_doubled_records(page: &Page, limit: u64) -> bool {
+    let rows = &page.columns;
+    rows.rows() as u64 > limit && BTreeSet::from_iter(record_keys(rows)).len() as u64 <= limit
 }
 
 /// Expectation of all requests of a query, to which each adds its page and its number of records.

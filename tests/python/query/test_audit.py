@@ -267,6 +267,47 @@ def test_pages_beyond_the_result_window_end_the_list_with_its_reason(server: Str
         assert len(client.token_transfers("0xaa").collect()) == 200
 
 
+def transactions_with(extra: Callable[[list[Row]], list[Row]]) -> Callable[[Request], Response]:
+    """A list of 60 transactions with other records on each page."""
+    rows = [{"txid": f"0x{row:04}", "height": str(9_000 - row), "blockHash": f"0xb{row}"} for row in range(60)]
+
+    def respond(request: Request) -> Response:
+        limit, page = int(request.query["limit"]), int(request.query["page"])
+        shown = extra(rows[(page - 1) * limit : page * limit])
+        return page_of("transactions", shown, totalPage=str(math.ceil(60 / limit)), limit=str(limit))
+
+    return respond
+
+
+def read_beginning(query: cf.Query[Any]) -> cf.Report:
+    query.collect()
+    return query.report
+
+
+def read_followed(query: cf.Query[Any]) -> cf.Report:
+    follower = query.follow(start="beginning", settle=0, poll=None)
+    list(follower)
+    return follower.report
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("read", "max_items"), [(read_beginning, 20), (read_followed, None)])
+def test_records_that_a_page_has_twice_after_it_was_cut_are_a_reason(
+    server: StrictServer, read: Callable[[cf.Query[Any]], cf.Report], max_items: int | None
+) -> None:
+    server.on("transactions", transactions_with(lambda shown: shown[:1] + shown))
+    with server.client() as client:
+        report = read(client.transactions(max_items=max_items))
+    assert any("equal ones among them" in reason for reason in report.reasons)
+
+
+def test_pages_larger_than_requested_of_different_records_are_no_reason(server: StrictServer) -> None:
+    more = [{"txid": f"0xm{row:04}", "height": "1", "blockHash": "0xm"} for row in range(9)]
+    server.on("transactions", transactions_with(lambda shown: shown + more))
+    with server.client() as client:
+        assert not client.transactions(max_items=20).collect().report.reasons
+
+
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 def test_two_versions_of_a_looked_up_record_are_reported(server: StrictServer) -> None:
     versions = [{"txId": "0xaa", "state": "pending"}, {"txId": "0xaa", "state": "success", "height": "7"}]
