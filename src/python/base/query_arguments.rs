@@ -36,7 +36,7 @@ fn own_value(object: &Bound<'_, PyAny>, name: &str) -> String {
     }
 }
 
-/// True of a data frame and of a query, lazy or not. Neither is looked into: that may take a query its requests.
+/// True if it is a data frame or a query, by its class: to look for values in a query would send its requests.
 fn is_table(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let class = value.get_type();
     Ok(class.hasattr("columns")? || class.hasattr("collect")?)

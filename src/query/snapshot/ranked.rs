@@ -58,7 +58,7 @@ pub struct RankedReader {
     /// Number of records that the list has at least, by any response of this pass.
     min_length: u64,
     /// Keys of the first page of this pass, which was received before the length.
-    first_page: HashSet<u64>,
+    keys_of_first_page: HashSet<u64>,
     /// Records that were received again in the first pass, or late.
     moved: u64,
 }
@@ -81,7 +81,7 @@ impl RankedReader {
             page: 0,
             pass: 1,
             min_length: 0,
-            first_page: HashSet::new(),
+            keys_of_first_page: HashSet::new(),
             moved: 0,
         }
     }
@@ -110,13 +110,12 @@ impl RankedReader {
             let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
             self.moved += u64::from(is_moved);
         }
-        let are_there_still = (0..response.rows.len()).filter(|row| self.first_page.contains(&response.rows.key(*row)));
         // Records that were there before the length was requested, and are there after it, are counted by it.
-        if self.length.exact().is_some_and(|length| length < are_there_still.count() as u64) {
+        if self.length.exact().is_some_and(|length| length < self.num_still_listed(response)) {
             self.length = Length::Unknown;
         }
         if request.page == 1 {
-            self.first_page = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+            self.keys_of_first_page = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
         }
         self.page = request.page;
         self.pages = response.total_pages.or(self.pages);
@@ -143,6 +142,11 @@ impl RankedReader {
             self.phase = Phase::Length;
         }
         Accepted { rows: 0..response.rows.len(), fresh: Some(fresh), before }
+    }
+
+    /// Number of records of the first page of this pass that a response has too.
+    fn num_still_listed(&self, response: &Response<'_>) -> u64 {
+        (0..response.rows.len()).filter(|row| self.keys_of_first_page.contains(&response.rows.key(*row))).count() as u64
     }
 
     /// True if these full pages have all that is wanted.
