@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
+use tokio::sync::Notify;
 
 use crate::client::{Client, Error};
 use crate::process::{self, ForkSafeGuard, ForkSafeMutex};
@@ -138,6 +139,8 @@ pub struct Feed<S: Source> {
     ready: Ready<S>,
     /// Process of the task that reads, or 0. A child that is forked meanwhile must not wait for that task.
     reader: Arc<AtomicU32>,
+    /// Ends the task that reads, which may wait for a record that never comes.
+    closed: Arc<Notify>,
 }
 
 impl<S: Source> Feed<S> {
@@ -148,6 +151,7 @@ impl<S: Source> Feed<S> {
             source: Arc::new(tokio::sync::Mutex::new(Some(source))),
             ready: Ready(Arc::new(ForkSafeMutex::new(state))),
             reader: Arc::default(),
+            closed: Arc::default(),
         }
     }
 
@@ -170,13 +174,22 @@ impl<S: Source> Feed<S> {
         let source = self.source.clone();
         let ready = self.ready.clone();
         let reader = self.reader.clone();
+        let closed = self.closed.clone();
         Ok(async move {
             let mut source = source.lock().await;
             reader.store(process::id(), Ordering::Release);
             let _mark = ReaderMark(reader);
-            match &mut *source {
-                Some(source) => source.fill(&ready).await,
-                None => ready.lock().ended = true,
+            // After the process of the reader is known, so that a close from now on ends the wait below.
+            if ready.lock().ended {
+                *source = None;
+            }
+            let Some(open) = &mut *source else {
+                ready.lock().ended = true;
+                return;
+            };
+            tokio::select! {
+                () = open.fill(&ready) => {}
+                () = closed.notified() => *source = None,
             }
         })
     }
@@ -209,7 +222,10 @@ impl<S: Source> Feed<S> {
     /// Ends the source: nothing more is requested or returned.
     pub fn close(&self) {
         self.ready.close();
-        // A task that reads at this moment ends with the response that it waits for.
+        // A child has no task to end, and a lock of the notification may have been held during its fork.
+        if self.reader.load(Ordering::Acquire) == process::id() {
+            self.closed.notify_one();
+        }
         if let Ok(mut source) = self.source.try_lock() {
             *source = None;
         }
