@@ -93,10 +93,10 @@ class Narrowing:
         if (timed := self._by_time(queries)) is not None:
             return ByTimes(queries[0], timed)
         if floors := self._floors():
-            return Descent(queries, floors)
+            return Descent(floors)
         if (whole := self._split(queries)) is not None:
-            return Parts(whole, queries)
-        return Direct(queries)
+            return Parts(whole)
+        return Direct()
 
     def _split(self, queries: list[Query[Any]]) -> Query[Any] | None:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""

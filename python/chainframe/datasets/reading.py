@@ -71,7 +71,7 @@ class Reading:
                 return NO_REQUEST
             case ByTimes(query, timed):
                 lines = [*map(repr, timed), f"if the first page of {query!r} shows that the whole list costs more"]
-            case Descent(_, floors):
+            case Descent(floors):
                 down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
                 lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
             case Parts(whole):
@@ -127,7 +127,7 @@ class Reading:
                 yield from self._looked_up(query, lookup)
             case ByTimes(query, timed):
                 yield from self._timed(query, timed)
-            case Descent(_, floors):
+            case Descent(floors):
                 yield from self._descended(queries, floors)
             case Parts(whole):
                 yield from self._split(whole, queries)

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Direct:
-    """Queries, one after the other."""
-
-    queries: list[Query[Any]]
+    """The queries, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +35,15 @@ class ByTimes:
 class Descent:
     """The list, down to the lowest height or time that the filter accepts."""
 
-    queries: list[Query[Any]]
     floors: dict[str, int]
     """Lowest values that the filter accepts of the columns by which the list is ordered."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a list, or the list."""
+    """The queries, which are parts of a list, or the list."""
 
     whole: Query[Any]
-    queries: list[Query[Any]]
 
 
 Way = Direct | ByHashes | ByTimes | Descent | Parts

@@ -264,8 +264,8 @@ impl Set {
         !has_returned && !self.starts.contains_key(&index) && self.begin_again(index)
     }
 
-    /// Continues lists of which a page was empty that had records, where other lists have returned records since, or ends
-    /// them: a throttle would have emptied those as well.
+    /// Judges the lists with an empty page after other lists have returned records: a throttle would have emptied those as
+    /// well. Such a list is begun again, or ends with its error.
     fn judge_emptied(&mut self, report: &SharedReport) {
         for (index, run, error) in std::mem::take(&mut self.emptied) {
             if !self.has_progressed_since(index) {
@@ -278,7 +278,7 @@ impl Set {
         }
     }
 
-    /// Returns the error of the lists of which a page was empty, if all that are open are: the service may throttle. The next
+    /// Returns the error of the lists with an empty page, where no other list is open: the service may throttle. The next
     /// call asks them again.
     fn ask_emptied_again(&mut self) -> Option<Error> {
         let error = self.emptied.first().map(|(_, _, error)| error.clone());
