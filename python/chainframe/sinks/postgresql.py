@@ -41,6 +41,11 @@ HAS_WORK = (
     "SELECT txid_current_if_assigned() IS NOT NULL OR EXISTS (SELECT FROM pg_locks "
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
+# Settings of a transaction. The driver sends text as UTF-8, whatever the role, the database or PGCLIENTENCODING sets.
+# Literals have no escapes.
+TEXT_SETTINGS = (
+    "SELECT set_config('client_encoding', 'UTF8', true), set_config('standard_conforming_strings', 'on', true)"
+)
 # information_schema lacks columns that the role may not use. A domain has the type and limits of what it is based on.
 COLUMNS = (
     "SELECT attname::text, CASE WHEN typtype = 'd' THEN format_type(typbasetype, typtypmod) "
@@ -192,6 +197,7 @@ class PostgresqlSink(Sink):
                 with self._connection.cursor() as cursor:
                     # Whatever the server's default is: the position is read after the lock was taken.
                     cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                    cursor.execute(TEXT_SETTINGS)
                     yield cursor
                 connection.commit()
             except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import adbc_driver_postgresql.dbapi as postgresql
@@ -17,6 +18,7 @@ from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.sinks.sync import run
 from chainframe.sinks.targets import sink_of
+from chainframe.testing import make_records
 from sync_places import EVENTS, FINAL, TABLE, Query, execute, stored, synced
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 
 HOSTILE = [
     "default_transaction_isolation=serializable",
-    "idle_in_transaction_session_timeout=50",
+    "idle_in_transaction_session_timeout=1000",
     "standard_conforming_strings=off",
     "DateStyle=German",
     "extra_float_digits=-15",
@@ -36,10 +38,46 @@ HOSTILE = [
 
 @pytest.mark.parametrize("setting", HOSTILE)
 def test_settings_of_the_server_do_not_matter(url: str, setting: str) -> None:
+    # Longer than the timeout, which is longer than a busy machine takes between two statements.
+    wait = 1.2 if "timeout" in setting else 0
     with postgresql.connect(f"{url}&options=-c{setting.replace('=', '%3D')}") as connection:
         run(Query(EVENTS[:3]), sink_of(connection, TABLE), 12)
-        run(Query(EVENTS, wait=0.2), sink_of(connection, TABLE), 12)
+        run(Query(EVENTS, wait=wait), sink_of(connection, TABLE), 12)
     assert stored(("postgresql", url)) == FINAL
+
+
+def named(name: str) -> Any:
+    """Return an event with a record of a token that is called so."""
+    rows = [{"tx_id": "0xa", "height": 1, "transaction_symbol": name}]
+    return SimpleNamespace(to_arrow=make_records("transactions", rows).to_arrow, cursor="1")
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "SQL_ASCII"])
+def test_text_is_stored_as_it_is_whatever_the_encoding_of_the_connection(url: str, encoding: str) -> None:
+    name = "Ünit€漢\\n"
+    with postgresql.connect(f"{url}&options=-cclient_encoding%3D{encoding}") as connection:
+        run(Query([named(name)]), sink_of(connection, "tafel_ü"), 12)
+        with connection.cursor() as cursor:
+            cursor.execute("select current_setting('client_encoding')")
+            assert cursor.fetchall() == [(encoding,)]
+    select = "select transaction_symbol, octet_length(transaction_symbol) from tafel_ü"
+    assert execute(url, select) == [(name, len(name.encode()))]
+
+
+def test_text_that_the_encoding_of_a_database_lacks_is_an_export_error(url: str) -> None:
+    execute(url, "drop database if exists western")
+    execute(url, "create database western template template0 encoding 'LATIN1' locale 'C'")
+    western = url.replace("/postgres?", "/western?")
+    with postgresql.connect(western) as connection:
+        run(Query([named("Ünit")]), sink_of(connection, TABLE), 12)
+    select = f'select octet_length(transaction_symbol) from "{TABLE}"'
+    assert execute(western, select) == [(4,)]
+    with (
+        postgresql.connect(western) as connection,
+        pytest.raises(cf.ExportError, match='has no equivalent in encoding "LATIN1"') as caught,
+    ):
+        run(Query([named("漢")]), sink_of(connection, "other"), 12)
+    assert not caught.value.retryable
 
 
 WORK = [
