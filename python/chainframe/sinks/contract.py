@@ -291,6 +291,16 @@ class Sink(ABC):
         """
 
 
+def is_intact(extent: Extent, position: Position) -> bool:
+    """True if a table may hold what `sync` left at a position."""
+    if extent.rows != position.rows:
+        return False
+    if extent.rows == 0:
+        return True
+    # None if others have renamed the column.
+    return extent.highest is not None and (position.height is None or extent.highest <= position.height)
+
+
 def overtaken(name: str) -> ExportError:
     message = f"{name}: another run of sync has committed meanwhile; run it again"
     return ExportError(message, path=name, retryable=True)

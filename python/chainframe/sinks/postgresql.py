@@ -22,6 +22,7 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
+    is_intact,
     name_parts,
     one_line,
     open_transaction,
@@ -53,6 +54,10 @@ COLUMNS = (
     "JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
     "ORDER BY attnum"
+)
+HAS_TRIGGERS = (
+    "SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+    "WHERE nspname = $1 AND relname = $2 AND (relhastriggers OR relhasrules)"
 )
 LIMITS = re.compile(r"\((?:\d+,)?(-?\d+)\)")
 """Decimal places of a numeric type, digits of a second of a time, or length of a text."""
@@ -134,8 +139,9 @@ class PostgresqlSink(Sink):
                 execute(f"DELETE {above}")
             if change.rows is not None:
                 cursor.adbc_ingest(name, change.rows, mode="create_append", db_schema_name=schema)
-            execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
             position = change.position(removed)
+            self._check_stored(cursor, position)
+            execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
             execute(
                 f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
                 (name, position.cursor, position.height, position.rows, position.form),
@@ -257,6 +263,16 @@ class PostgresqlSink(Sink):
         # Others may have changed its type.
         highest = f"max({column})::bigint" if column else "NULL::bigint"
         return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted
+
+    def _check_stored(self, cursor: Any, position: Position) -> None:  # noqa: ANN401
+        """Count the rows of a table with triggers or rules, which may keep rows out, or undeleted."""
+        cursor.execute(HAS_TRIGGERS, self._place)
+        if cursor.fetchone() is None:
+            return
+        extent = self._extent(cursor)
+        if extent is None or not is_intact(extent, position):
+            message = f"{self.name}: a trigger or rule of the table changes what sync stores; nothing was stored"
+            raise ExportError(message, path=self.name)
 
     def _problem(self, cursor: Any, change: Change) -> str | None:  # noqa: ANN401
         """Compare the columns of the table, if it exists, with the rows: the driver sends their bytes as they are."""

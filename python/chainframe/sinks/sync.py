@@ -17,7 +17,7 @@ from chainframe.errors import (
 )
 from chainframe.frames import load
 from chainframe.sinks.advice import advised, rejected_position
-from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign
+from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, is_intact
 from chainframe.sinks.targets import sink_of
 
 if TYPE_CHECKING:
@@ -384,8 +384,7 @@ def _begin(
             "the table again"
         )
         raise ExportError(message, path=name)
-    is_whole = extent.highest is not None and (stored.height is None or extent.highest <= stored.height)
-    if extent.rows != stored.rows or not is_whole:
+    if not is_intact(extent, stored):
         message = (
             f"{name} has {extent.rows} rows up to height {extent.highest}, and sync left {stored.rows} up to "
             f"{stored.height}: others have changed it; pass reset=True to fetch the table again"

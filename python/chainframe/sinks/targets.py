@@ -74,7 +74,10 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         return _duckdb_of(path, table)
     is_file = form_of(suffix_of(path)) is not None or path.suffix.lower() in FILE_SUFFIXES
     if path.is_file() or (is_file and not path.is_dir()):
-        message = f"({path}) must not be a file: a Delta Lake table is a directory"
+        names = ", ".join(f"*{suffix}" for suffix in DATABASE_SUFFIXES)
+        message = (
+            f"({path}) must not be a file, except a database of DuckDB ({names}): a Delta Lake table is a directory"
+        )
         raise InvalidParameterError(message, parameter="target")
     return _delta_of(path, table)
 
