@@ -141,15 +141,16 @@ def destination(
     """Checks the options of the output before anything is sent."""
     path = None if output in {None, "-"} else location(output, "output")
     encoding = Encoding(compression or "zstd", rows_per_group or ROWS_PER_GROUP)
-    is_directory = path is not None and (
-        str(output).endswith(("/", os.sep)) or (isinstance(path, Path) and path.is_dir())
-    )
+    is_named_directory = path is not None and str(output).endswith(("/", os.sep))
+    is_directory = is_named_directory or (isinstance(path, Path) and path.is_dir())
     if not is_directory:
         given: dict[str, object] = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
         _reject("needs a directory, such as -o transfers/", given)
     if series:
         _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})
     if path and is_directory:
+        named = None if is_named_directory else form_of(suffix_of(path))
+        form = form or (named and named[0])
         if form not in {None, "parquet"}:
             raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
         written = OutputFormat("parquet", numbers, columns)

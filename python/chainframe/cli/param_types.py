@@ -47,6 +47,8 @@ class Values(click.ParamType["str | list[str]"]):
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str | list[str]:  # noqa: ANN401 - click's
         if isinstance(value, list) or not value.startswith("@"):
             return value  # type: ignore[no-any-return]
+        if value == "@":
+            self.fail("must name a file after @, or - for standard input", param, ctx)
         return self.lines(value[1:], param, ctx)
 
     def lines(self, file: str, param: Parameter | None, ctx: Context | None) -> list[str]:

@@ -15,7 +15,7 @@ from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
-from chainframe.exports.parquet import ExportRequest, write_parquet, write_parquet_async
+from chainframe.exports.parquet import WHOLE_LIST, ExportRequest, write_parquet, write_parquet_async
 from chainframe.exports.store import locked, read_manifest
 from chainframe.exports.tables import encoded
 
@@ -74,7 +74,7 @@ def _checked(
         raise InvalidParameterError(message)
     manifest = ExportRequest(query, client, directory, **options).new_manifest()
     if manifest.query["max_items"] is not None:
-        raise InvalidParameterError("cannot be combined with to_parquet_series", parameter="max_items")
+        raise InvalidParameterError(WHOLE_LIST, parameter="max_items")
     if read_manifest(directory) is not None:
         message = f"{directory} is one export; name another directory, or the one in which the exports of a series are"
         raise ExportError(message, path=str(directory))

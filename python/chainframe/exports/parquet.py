@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from chainframe.exports.store import Store
 
 MODES = ("resume", "overwrite", "error")
+WHOLE_LIST = "must not be given with settle or for a series, which need the whole list; omit max_items"
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,12 @@ class ExportRequest:
         elif self._order() is None:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="settle")
         if manifest.query["max_items"] is not None:
-            raise InvalidParameterError("cannot be combined with max_items", parameter="settle")
+            raise InvalidParameterError(WHOLE_LIST, parameter="max_items")
         needed = key_columns(manifest)
         missing = [name for name in needed if name not in manifest.schema]
         if missing:
-            raise InvalidParameterError(
-                f"must include {', '.join(missing)}, since settle is given", parameter="columns"
-            )
+            problem = f"must include {', '.join(missing)}, by which the next export corrects this one"
+            raise InvalidParameterError(problem, parameter="columns")
 
     def _order(self) -> Any:  # noqa: ANN401
         return self.query._growth_order()  # noqa: SLF001 - of this package

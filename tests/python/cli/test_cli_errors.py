@@ -41,6 +41,11 @@ WRONG = [
     (["blocks", "--follow", "--cursor-file", ""], "--cursor-file must not be empty"),
     (["blocks", "--follow", "--start", ""], "--start must not be empty"),
     (["blocks", "-o", "blocks/", "--since", ""], "--since must not be empty"),
+    (
+        ["blocks", "-o", "blocks/", "--series", "--max-items", "3"],
+        "--max-items must not be given with settle or for a series",
+    ),
+    (["blocks", "--height", "@"], "must name a file after @, or - for standard input"),
     (["blocks", "--resume"], "--resume needs -o FILE or DIR; a stream cannot be resumed"),
     (["blocks", "--since", "blocks"], "--since needs -o FILE or DIR"),
     (["blocks", "-o", os.devnull, "--format", "csv", "--overwrite"], "--overwrite needs -o FILE or DIR"),
@@ -79,6 +84,19 @@ def test_usage_error_sends_nothing(
     assert line.startswith("chainframe: ")
     assert said in line
     assert at_service.request_count == before
+
+
+def test_directory_with_the_suffix_of_a_file_gets_an_export_only_if_it_is_named_as_one(
+    at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "blocks.csv"
+    directory.mkdir()
+    before = at_service.request_count
+    assert main(["blocks", "--max-items", "3", "-o", str(directory)]) == 2
+    assert "gets Parquet files; for csv, name a file" in capsys.readouterr().err
+    assert at_service.request_count == before
+    assert main(["blocks", "--max-items", "3", "-o", f"{directory}/"]) == 0
+    assert (directory / "part-000000.parquet").exists()
 
 
 def test_missing_setting_exits_with_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,9 +236,9 @@ def test_settle_rejects_what_it_cannot_do(tmp_path: Path) -> None:
     with LocalService(transactions=50) as service, service.client() as client:
         with pytest.raises(cf.InvalidParameterError, match="settle needs one list with its newest record first"):
             client.tokens().to_parquet(tmp_path / "0", settle=5)
-        with pytest.raises(cf.InvalidParameterError, match="settle cannot be combined with max_items"):
+        with pytest.raises(cf.InvalidParameterError, match="max_items must not be given with settle"):
             client.blocks(max_items=3).to_parquet(tmp_path / "0", settle=5)
-        with pytest.raises(cf.InvalidParameterError, match="columns must include hash, since settle is given"):
+        with pytest.raises(cf.InvalidParameterError, match="columns must include hash, by which the next"):
             client.blocks().to_parquet(tmp_path / "0", settle=5, columns=["height", "miner"])
         with pytest.raises(cf.InvalidParameterError, match="settle must be an integer from 1"):
             client.blocks().to_parquet(tmp_path / "0", settle=0)
