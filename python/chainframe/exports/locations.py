@@ -10,7 +10,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import Location, ObjectPath, attempt, exists, location
-from chainframe.errors import InvalidParameterError
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.store import read_manifest, store_at
 
@@ -70,9 +71,14 @@ def finished_in(
         return path
     number, directory = newest
     manifest = read_manifest(directory)
-    if manifest is None:
+    if manifest is None and not exists(directory / STAGING / Manifest.NAME):
         # A run that has just begun has no files yet.
-        store_at(directory).check_no_foreign_files()
+        try:
+            store_at(directory).check_no_foreign_files()
+        except ExportError:
+            # Unless it has begun, or has replaced an export without news, since the manifest was looked for.
+            if read_manifest(directory) is None:
+                raise
     before = None if manifest is not None and manifest.finished else newest_of(path, number)
     return before[1] if before else directory
 

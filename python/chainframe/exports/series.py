@@ -187,7 +187,10 @@ class _Member:
 
     def verified(self) -> _Member:
         """Return the export once its files were compared with their checksums, before anything else reads them."""
-        verify_parts(self.path, self.manifest.files)
+        # An export without rows may be replaced meanwhile, and none of its files is read: except for the columns, if it
+        # is the first.
+        is_first = self.manifest.since is None
+        verify_parts(self.path, [part for part in self.manifest.files if part.rows or is_first])
         return self
 
 
@@ -270,13 +273,15 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
             for piece in pieces:
                 _remove(piece, gone, settled.corrected_above, manifest)
             pieces.append(_Piece(rows.filter(_is(corrections[CHANGE], "replaced")), member.highest))
-        pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts]
+        pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts if part.rows]
     files = [piece.rows for piece in pieces if isinstance(piece.rows, Path | ObjectPath)]
     tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path | ObjectPath)]
     schema = parquet.read_schema(arrow_source(members[0].path / members[0].manifest.parts[0].name))
     for name in texts:
         schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(arrow.string()))
     found = [dataset.dataset(**arrow_files(files), schema=schema, format="parquet")] if files else []
+    if not files and not tables:
+        tables.append(schema.empty_table())
     found += [dataset.dataset(table.select(schema.names).cast(schema)) for table in tables]
     whole: pyarrow.dataset.Dataset = found[0] if len(found) == 1 else dataset.dataset(found)
     return whole

@@ -234,6 +234,35 @@ def test_export_without_news_is_replaced(growing: Any, tmp_path: Path) -> None:
     assert_settled(query, export.path)
 
 
+def test_reader_finds_the_series_while_an_export_without_news_is_replaced(
+    growing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, query = growing
+    for _ in range(2):
+        query.to_parquet_series(tmp_path, settle=6)
+    opened = chainframe.exports.read(tmp_path)
+    before = rows(opened.to_table())
+    advance(service, 5, 40)
+    found: list[Any] = []
+
+    def read_first(step: Any) -> Any:
+        def read_and_step(path: Path, *arguments: Any, **options: Any) -> Any:
+            found.append(rows(read(tmp_path)))
+            return step(path, *arguments, **options)
+
+        return read_and_step
+
+    with monkeypatch.context() as patch:
+        for name in ("mkdir", "unlink", "replace", "rmdir"):
+            patch.setattr(Path, name, read_first(getattr(Path, name)))
+        assert query.to_parquet_series(tmp_path, settle=6).path == tmp_path / "export-000001"
+    after = rows(read(tmp_path))
+    assert len(after) > len(before)
+    assert before in found
+    assert all(each in (before, after) for each in found)
+    assert rows(opened.to_table()) == before
+
+
 def link_nights(series: Path, count: int) -> None:
     """Adds exports of nights without news, each of which continues the one before, until there are `count`."""
     first = len(names(series))
