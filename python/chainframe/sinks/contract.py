@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+DISK_ERRORS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
+)
+"""Numbers of errors that do not pass by themselves: a disk is full or may not be written, or a place is none."""
 STATE = "_chainframe"
 """Table of a database that holds the positions of all tables of its schema."""
 
@@ -344,7 +351,14 @@ def database_errors(
         message = f"{name}: {one_line(error)}"
         # A traceback shows the text of the cause.
         cause = error if without_secrets_of_urls(str(error)) == str(error) else None
-        raise ExportError(message, path=name, retryable=kind is Failure.MAY_PASS) from cause
+        number = _disk_errno(error)
+        may_pass = kind is Failure.MAY_PASS and number is None
+        raise ExportError(message, path=name, errno=number, retryable=may_pass) from cause
+
+
+def _disk_errno(error: Exception) -> int | None:
+    """Return the number of a disk's error. Libraries have the text of the operating system in messages of their own."""
+    return next((number for number in DISK_ERRORS if os.strerror(number) in str(error)), None)
 
 
 def one_line(error: object) -> str:

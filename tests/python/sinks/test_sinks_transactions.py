@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 import chainframe as cf
+from chainframe.cli.export import exit_code
 from chainframe.sinks.contract import Change
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
@@ -161,7 +163,7 @@ def test_open_transaction_on_duckdb_is_neither_rolled_back_nor_committed() -> No
         assert connection.sql("select * from audit").fetchall() == [(1,)]
 
 
-def test_error_of_a_commit_hides_neither_its_cause_nor_that_it_may_pass() -> None:
+def test_full_disk_is_an_error_with_its_number_that_does_not_pass() -> None:
     class Full(DuckDbSink):
         def _execute(self, statement: str, values: Any = ()) -> list[Any]:
             if statement == "COMMIT":
@@ -171,8 +173,17 @@ def test_error_of_a_commit_hides_neither_its_cause_nor_that_it_may_pass() -> Non
 
     with duckdb.connect() as connection, pytest.raises(cf.ExportError, match="No space left on device") as caught:
         run(Query(EVENTS), Full(connection, TABLE), 12)
-    assert caught.value.retryable
+    assert (caught.value.errno, caught.value.retryable) == (errno.ENOSPC, False)
     assert isinstance(caught.value.__cause__, duckdb.TransactionException)
+
+
+@pytest.mark.parametrize("name", ["x.duckdb", "delta"])
+def test_place_where_no_table_can_be_is_an_error_of_the_disk_with_its_exit_code(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(cf.ExportError, match="Not a directory") as caught:
+        run(Query(EVENTS), sink_of(tmp_path / "file" / name, TABLE if name == "x.duckdb" else None), 12)
+    assert (caught.value.errno, caught.value.retryable) == (errno.ENOTDIR, False)
+    assert exit_code(caught.value) == 1
 
 
 @pytest.mark.parametrize("first", [[], EVENTS[:2]])
