@@ -122,7 +122,7 @@ impl Store {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let (height, time) = rewrite::main_head(&transaction)?;
         let (zone_height, zone_time) = rewrite::zone_head(&transaction)?;
-        let head = synthesis::Head { height, time, zone_height, zone_time, turn: self.turn };
+        let head = synthesis::Heads { height, time, zone_height, zone_time, turn: self.turn };
         let [late_ppm, pending_ppm] =
             [self.late, self.pending].map(|delay| delay.map_or(0, |delay| (delay.share * 1e6) as u64));
         let growth = Growth { count, late_ppm, pending_ppm };

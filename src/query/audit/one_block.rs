@@ -37,14 +37,14 @@ impl Witness {
 
 /// The first page, as it was read.
 #[derive(Debug)]
-struct Head {
+struct KnownPage {
     /// Some of its records, by offset and key.
     records: Vec<(u64, u64)>,
     /// Number of its records, if all are known.
     rows: Option<u64>,
 }
 
-impl Head {
+impl KnownPage {
     /// True if a page has these records, as far as it reaches.
     fn is_shown(&self, limit: u64, rows: &dyn Rows) -> bool {
         let shown = rows.len() as u64;
@@ -60,7 +60,7 @@ pub struct OneBlock {
     /// Block hash of the records.
     block: Option<u64>,
     witness: Option<Witness>,
-    head: Option<Head>,
+    head: Option<KnownPage>,
     /// The first records that were accepted, and those before a cursor, by offset and key: a look may show them as well.
     accepted: Vec<(u64, u64)>,
     /// Records of a full page.
@@ -81,7 +81,7 @@ impl OneBlock {
 
     /// Takes records of the first page that an earlier run has read.
     pub fn set_first_page(&mut self, records: Vec<(u64, u64)>) {
-        self.head = (!records.is_empty()).then_some(Head { records, rows: None });
+        self.head = (!records.is_empty()).then_some(KnownPage { records, rows: None });
     }
 
     /// Takes a response of which these rows are returned, the first of the list if `is_first`. Fails if their block is
@@ -106,7 +106,7 @@ impl OneBlock {
         if self.head.is_none() && is_first {
             // Rows that contradict the arguments have their places in the list, too.
             let records = (0..).zip(response.rows.keys()).collect();
-            self.head = Some(Head { records, rows: Some(response.rows.len() as u64) });
+            self.head = Some(KnownPage { records, rows: Some(response.rows.len() as u64) });
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub struct ShortPages {
     /// Distance by which the last record has moved beyond what the reader knows.
     moved: u64,
     stage: Stage,
-    first: Option<FirstPage>,
+    first: Option<FirstPageSize>,
     /// True if another page has more rows than the first one.
     is_uneven: bool,
     /// Greatest length that pages of one record have shown.
@@ -33,7 +33,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct FirstPage {
+struct FirstPageSize {
     limit: u64,
     /// Number of rows of the page, if that is less than the response says.
     too_few: Option<u64>,
@@ -55,7 +55,7 @@ impl ShortPages {
             return;
         }
         let too_few = if is_short && request.page == 1 { Some(rows) } else { None };
-        let first = *self.first.get_or_insert(FirstPage { limit: request.limit, too_few });
+        let first = *self.first.get_or_insert(FirstPageSize { limit: request.limit, too_few });
         self.is_uneven |= request.limit == first.limit && first.too_few.is_some_and(|of_first| rows > of_first);
     }
 

@@ -16,7 +16,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
-use crate::query::follow::{Changes, FollowSpec, Forgets, Head, HeadSource, OldestKnown, Poll, Proof, Ranges};
+use crate::query::follow::{ChainHead, Changes, FollowSpec, Forgets, HeadSource, OldestKnown, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{End, Rows};
@@ -72,7 +72,7 @@ pub(super) struct FollowPlan {
 
 /// The head of the chain, as the last of several followers has requested it.
 #[derive(Default)]
-pub(super) struct SharedHead(tokio::sync::Mutex<Option<(Instant, Option<Head>)>>);
+pub(super) struct SharedHead(tokio::sync::Mutex<Option<(Instant, Option<ChainHead>)>>);
 
 /// Greatest age of a head that is shared. An earlier head is never wrong: what is above it is due later.
 const MAX_HEAD_AGE: Duration = Duration::from_secs(5);
@@ -167,7 +167,7 @@ impl FollowPlan {
     }
 
     /// The head of the chain.
-    pub async fn head(&self, report: &SharedReport) -> Result<Option<Head>, Error> {
+    pub async fn head(&self, report: &SharedReport) -> Result<Option<ChainHead>, Error> {
         let Some(shared) = &self.shared_head else { return Heights::of(&self.list, report).head().await };
         let mut known = shared.0.lock().await;
         if let Some((at, head)) = *known

@@ -85,9 +85,9 @@ impl<'c> Heights<'c> {
     }
 
     /// The newest block as a follower knows it.
-    pub async fn head(&mut self) -> Result<Option<follow::Head>, Error> {
+    pub async fn head(&mut self) -> Result<Option<follow::ChainHead>, Error> {
         let head = self.first_page().await?;
-        Ok(head.blocks.last_key_value().map(|(height, _)| follow::Head { height: *height, page: head.hash }))
+        Ok(head.blocks.last_key_value().map(|(height, _)| follow::ChainHead { height: *height, page: head.hash }))
     }
 
     /// The first block, if the list reaches back to it or it has one of the lowest heights.

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::anchor::{Anchor, Rechecked};
 use super::fingerprint::RowFacts;
+use super::first_records::{FirstRecords, Rechecked};
 use super::pace::Pace;
 use super::reading::Reading;
 use super::spec::{Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
-use super::state::{Changes, FollowState, Head, LastRound};
+use super::state::{ChainHead, Changes, FollowState, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
 
@@ -65,7 +65,7 @@ pub(super) enum Conclusion {
 pub(super) struct Round {
     pub reading: Reading,
     pub pages: u64,
-    pub anchor: Anchor,
+    pub first_records: FirstRecords,
     /// Hash of the first page.
     pub first_page: u64,
     /// The height up to which heights are to be delivered.
@@ -105,7 +105,7 @@ pub struct Follower {
     pub(super) phase: Phase,
     pub(super) round: Round,
     /// The chain's newest block, where another list shows it.
-    pub(super) head: Option<Head>,
+    pub(super) head: Option<ChainHead>,
     last_request: LastRequest,
     /// Heights of the next range.
     pub(super) span: i64,
@@ -179,7 +179,7 @@ impl Follower {
     }
 
     /// Takes the chain's newest block.
-    pub fn on_head(&mut self, head: Option<Head>) {
+    pub fn on_head(&mut self, head: Option<ChainHead>) {
         let before = std::mem::replace(&mut self.head, head);
         self.round = Round { probe: Probe::Done, ..Round::new(self.overlap()) };
         let last = self.state.as_ref().and_then(FollowState::last_round);
@@ -220,7 +220,7 @@ impl Follower {
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
         self.round.reading.push(rows);
         self.round.pages += 1;
-        self.round.anchor.take(rows);
+        self.round.first_records.take(rows);
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.state.as_ref().is_some_and(|state| state.highest().is_some());
@@ -251,9 +251,9 @@ impl Follower {
     pub fn on_recheck(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
         let Phase::Recheck(conclusion, page) = self.phase else { return Ok(Vec::new()) };
         if page == 1 {
-            self.round.anchor.begin_look();
+            self.round.first_records.begin_recheck();
         }
-        match self.round.anchor.recheck(rows, !matches!(stop, Stop::Page(_))) {
+        match self.round.first_records.recheck(rows, !matches!(stop, Stop::Page(_))) {
             Rechecked::Same => {
                 let concluded = self.conclude(conclusion);
                 self.fail_on_error(concluded)

@@ -39,8 +39,8 @@
 //! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
-mod anchor;
 mod fingerprint;
+mod first_records;
 mod follower;
 mod pace;
 mod ranges;
@@ -54,4 +54,4 @@ mod tests;
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
 pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};
-pub use state::{Changes, ExportOverlap, FollowState, Head, OldestKnown};
+pub use state::{ChainHead, Changes, ExportOverlap, FollowState, OldestKnown};

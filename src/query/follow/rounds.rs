@@ -1,7 +1,7 @@
 //! The steps of a round: how far to read, what changed, and what is delivered.
 
-use super::anchor::Anchor;
 use super::fingerprint::{RowFacts, page_hash};
+use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
 use super::reading::Reading;
 use super::spec::{Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
@@ -13,7 +13,7 @@ impl Round {
         Self {
             reading: Reading::down(overlap),
             pages: 0,
-            anchor: Anchor::default(),
+            first_records: FirstRecords::default(),
             first_page: 0,
             target: i64::MIN,
             probe: Probe::NotYet,
@@ -170,9 +170,9 @@ impl Follower {
         }
         let start = state.oldest_known().height().saturating_add(1).min(changed);
         // A list that has ended has no other records below.
-        let anchor = if stop == Stop::List { changed } else { state.below(changed).unwrap_or(start) };
-        if reading.complete_from() > anchor {
-            return self.read_on(anchor, stop);
+        let lowest = if stop == Stop::List { changed } else { state.below(changed).unwrap_or(start) };
+        if reading.complete_from() > lowest {
+            return self.read_on(lowest, stop);
         }
         self.verify(Conclusion::Undo(changed - 1))
     }

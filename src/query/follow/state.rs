@@ -66,7 +66,7 @@ pub struct FollowState {
 
 /// The head of the chain, as another list shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct ChainHead {
     pub height: i64,
     /// Hash of that list's first page.
     pub page: u64,
@@ -84,7 +84,7 @@ pub struct LastRound {
     pub held: Option<i64>,
     /// The head of the chain when the list was read, where another list shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<Head>,
+    pub head: Option<ChainHead>,
 }
 
 /// Keys of the records of one height.

@@ -48,7 +48,7 @@
 //! list that has grown and ends with a full page ends with `TailLook`.
 
 mod ending;
-pub(super) mod evidence;
+pub(super) mod locator;
 mod opening;
 mod records;
 mod requests;

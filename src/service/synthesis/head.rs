@@ -20,7 +20,7 @@ const SHARES: u32 = 1_000_000;
 
 /// The last blocks of the two chains.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct Heads {
     pub height: i64,
     pub time: i64,
     pub zone_height: i64,
@@ -121,7 +121,7 @@ impl<'w> Moved<'w> {
 /// Appends one block of transactions to the main chain, and a block for each transaction to the zone chain.
 pub fn grow<S: Sink>(
     world: &World,
-    head: Head,
+    head: Heads,
     past: &impl Past<Error = S::Error>,
     growth: Growth,
     focus: &Focus,

@@ -12,7 +12,7 @@ mod transaction;
 mod world;
 mod zone_chain;
 
-pub use head::{Focus, Growth, Head, Past, grow};
+pub use head::{Focus, Growth, Heads, Past, grow};
 pub use ledger::Reserve;
 pub use random::Random;
 pub use token::Token;

@@ -18,24 +18,24 @@ use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 const DIVIDED: &str = "A list that is longer than the result window is not kept";
 
 /// Kinds of queries by what is kept of them, with what has been seen of the result.
-pub(super) enum Kind {
+pub(super) enum CachedKind {
     /// A list, by its size on its first page.
     List(Option<Shape>),
-    Heights(RangeRead),
+    Heights(HeightsRead),
     /// A lookup, or a list of one block: it does not change once it is settled.
     Fixed,
 }
 
 /// A range of heights that is read.
 #[derive(Default)]
-pub(super) struct RangeRead {
+pub(super) struct HeightsRead {
     /// The newest block before it was read.
     pub newest: Option<Anchor>,
     /// When the heights below were read, which are not requested, in Unix milliseconds.
     pub below_read_at: Option<i64>,
 }
 
-impl Kind {
+impl CachedKind {
     /// The kind of a query, or the reason why its result is not kept.
     fn of(start: &QueryStart) -> Result<Self, &'static str> {
         let query = start.query();
@@ -50,7 +50,7 @@ impl Kind {
                 Err("Records without the hash of their block are kept in pages of the maximum size only")
             }
             Some(GrowthOrder::NewestFirst) => Ok(Self::List(None)),
-            Some(GrowthOrder::ByHeight) => Ok(Self::Heights(RangeRead::default())),
+            Some(GrowthOrder::ByHeight) => Ok(Self::Heights(HeightsRead::default())),
             None if query.is_paged() && query.may_grow() => Err("A list that is not ordered by height is not kept"),
             None if query.record().block().is_none() => Err("Records without the hash of their block are not kept"),
             None => Ok(Self::Fixed),
@@ -85,7 +85,7 @@ pub(super) struct CachedRead {
     pub record: &'static RecordType,
     /// When it began, in Unix milliseconds.
     pub started: i64,
-    pub kind: Kind,
+    pub kind: CachedKind,
     /// Number of removals from the cache when the run began to read what is not known.
     discards: u64,
 }
@@ -94,7 +94,7 @@ impl CachedRead {
     /// `None` if the result is not kept: the report of the run has the reason.
     pub fn new(cache: Cache, start: &QueryStart, run: &Run) -> Result<Option<Self>, Error> {
         run.report().update(|report| report.cache = Some(CacheUse::default()));
-        let kind = match Kind::of(start) {
+        let kind = match CachedKind::of(start) {
             Ok(kind) => kind,
             Err(reason) => {
                 note(run, reason);
@@ -111,13 +111,13 @@ impl CachedRead {
     /// run, which may have collected its first records already.
     pub async fn known(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
         let known = match self.kind {
-            Kind::List(_) => self.known_list(run).await?,
-            Kind::Heights(_) => {
+            CachedKind::List(_) => self.known_list(run).await?,
+            CachedKind::Heights(_) => {
                 let (known, range) = self.known_heights(run).await?;
-                self.kind = Kind::Heights(range);
+                self.kind = CachedKind::Heights(range);
                 known
             }
-            Kind::Fixed => self.known_fixed(run).await?,
+            CachedKind::Fixed => self.known_fixed(run).await?,
         };
         self.discards = self.query.client().cache_checks().discards();
         Ok(known)
@@ -125,7 +125,7 @@ impl CachedRead {
 
     /// Takes notice of a page of the run.
     pub fn add(&mut self, page: &Page) {
-        if let Kind::List(shape) = &mut self.kind
+        if let CachedKind::List(shape) = &mut self.kind
             && page.number == 1
         {
             let page_size = self.query.page_size();
@@ -136,13 +136,13 @@ impl CachedRead {
     /// Keeps the records of a run that was read to its end.
     pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
         match &self.kind {
-            Kind::List(_) if run.is_divided() => note(run, DIVIDED),
-            Kind::List(Some(shape)) if self.has_all(run, records)? => {
+            CachedKind::List(_) if run.is_divided() => note(run, DIVIDED),
+            CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
                 self.keep_list(run, records, *shape, self.started).await;
             }
-            Kind::List(_) => note(run, INCOMPLETE),
-            Kind::Heights(range) => self.finish_heights(run, records, range).await?,
-            Kind::Fixed => self.keep_fixed(run, records).await,
+            CachedKind::List(_) => note(run, INCOMPLETE),
+            CachedKind::Heights(range) => self.finish_heights(run, records, range).await?,
+            CachedKind::Fixed => self.keep_fixed(run, records).await,
         }
         Ok(())
     }
@@ -282,7 +282,7 @@ impl CachedRead {
     /// Size of a list on its first page.
     fn shape(&self) -> Option<Shape> {
         match self.kind {
-            Kind::List(shape) => shape,
+            CachedKind::List(shape) => shape,
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 //! same, a range up to it is not requested again either.
 
 use super::list::{before_provisional, has_provisional};
-use super::read::{CachedRead, RangeRead};
+use super::read::{CachedRead, HeightsRead};
 use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
@@ -20,9 +20,9 @@ const HEAD_VALID: i64 = 60_000;
 impl CachedRead {
     /// Returns a range of heights, lowest first. Otherwise the caller reads the heights above those that are kept, which the
     /// run has collected.
-    pub(super) async fn known_heights(&self, run: &mut Run) -> Result<(Option<Records>, RangeRead), Error> {
+    pub(super) async fn known_heights(&self, run: &mut Run) -> Result<(Option<Records>, HeightsRead), Error> {
         let mut held = self.held(run).await.and_then(|entry| HeldHeights::new(entry, self.record));
-        let mut range = RangeRead::default();
+        let mut range = HeightsRead::default();
         if held.as_ref().is_none_or(HeldHeights::is_open) {
             range.newest = self.newest(run).await?;
             if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == range.newest) {
@@ -43,7 +43,7 @@ impl CachedRead {
     }
 
     /// Keeps a range of heights that was read to its end.
-    pub(super) async fn finish_heights(&self, run: &Run, records: &Records, range: &RangeRead) -> Result<(), Error> {
+    pub(super) async fn finish_heights(&self, run: &Run, records: &Records, range: &HeightsRead) -> Result<(), Error> {
         if range.below_read_at.is_some() {
             self.served(run, records)?;
         }

@@ -6,7 +6,7 @@ use crate::client::Error;
 use crate::query::follow::fingerprint::{RowFacts, spread};
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
-    Changes, Event, EventKind, FollowSpec, FollowState, Follower, Head, HeadSource, Poll, Proof, Ranges, Request,
+    ChainHead, Changes, Event, EventKind, FollowSpec, FollowState, Follower, HeadSource, Poll, Proof, Ranges, Request,
     Start, Stop,
 };
 
@@ -89,9 +89,9 @@ impl Chain {
     }
 
     /// The head as a list of blocks shows it, which does not show late records.
-    pub fn newest(&self) -> Head {
+    pub fn newest(&self) -> ChainHead {
         let page = self.blocks.iter().fold(0, |hash, (block, _)| spread(hash ^ block));
-        Head { height: self.head(), page }
+        ChainHead { height: self.head(), page }
     }
 
     /// All records, the newest first.

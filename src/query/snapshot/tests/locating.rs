@@ -1,9 +1,9 @@
-//! Evidence that locates a page.
+//! The offset of a page by each strategy, and the cases in which there is none.
 
 use super::super::delivered::Delivered;
 use super::super::snapshot::{Length, PageSizes, Snapshot};
 use super::super::spec::{Rows, View};
-use super::super::uncounted::evidence::{Evidence, Location};
+use super::super::uncounted::locator::{Location, Locator};
 
 #[derive(Clone, Copy)]
 struct Page {
@@ -55,7 +55,7 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let Page { position, page_size, pages, window, .. } = page;
     let view = View { rows: &page, page: 2, position, page_size, pages, total: None, window };
     let next = (page.is_next && position - page.drift == end as i64).then_some(end as i64);
-    Evidence { view: &view, snapshot: &snapshot, delivered: &delivered, drift: page.drift, next }.locate()
+    Locator { view: &view, snapshot: &snapshot, delivered: &delivered, drift: page.drift, next }.locate()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::reader::Reader;
 use super::super::snapshot::{Length, Proof};
 use super::super::spec::{End, View};
 use super::super::state::Attempt;
-use super::evidence::{Evidence, Location};
+use super::locator::{Location, Locator};
 use super::{Phase, UncountedReader};
 use crate::client::Error;
 
@@ -26,7 +26,7 @@ impl UncountedReader {
         let drift = self.list.drift.offset;
         let may_follow = self.is_ahead() || self.list.snapshot.has_fixed_pages();
         let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - drift == *next);
-        let location = Evidence { view, snapshot: &self.list.snapshot, delivered, drift, next }.locate();
+        let location = Locator { view, snapshot: &self.list.snapshot, delivered, drift, next }.locate();
         if let Location::At(offset) = location {
             return self.on_page(view, offset);
         }
@@ -112,7 +112,7 @@ impl UncountedReader {
         if is_within && !self.list.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
     }
 
-    /// Evidence that a list of which this page is a part will need.
+    /// Evidence that the list needs in the end, since this page was returned.
     fn proof_of_page(&self, is_by_count: bool, is_adjacent: bool) -> Proof {
         // Next to a first page that was read before the snapshot, all newer records may have been replaced, and a record of
         // that page skipped.

@@ -1,4 +1,4 @@
-use super::evidence::Location;
+use super::locator::Location;
 use super::*;
 use crate::query::snapshot::snapshot::PageSizes;
 use crate::query::snapshot::tests::lists::{Keys, page, response, rest, serve, spec, uncounted};

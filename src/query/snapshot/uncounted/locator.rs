@@ -1,5 +1,4 @@
-//! The offset of a response in the snapshot, by one of three strategies: by count, by overlap and by adjacency. Pure:
-//! evidence in, location out.
+//! `Locator`: the offset of a response in the snapshot, by one of three strategies: by count, by overlap, by adjacency.
 
 use super::super::delivered::{Delivered, Shared, has_duplicates};
 use super::super::snapshot::Snapshot;
@@ -15,8 +14,8 @@ pub enum Location {
     Lost,
 }
 
-/// All that locates a response.
-pub struct Evidence<'a> {
+/// A response, and what is known of its list.
+pub struct Locator<'a> {
     pub view: &'a View<'a>,
     pub snapshot: &'a Snapshot,
     pub delivered: &'a Delivered,
@@ -26,7 +25,7 @@ pub struct Evidence<'a> {
     pub next: Option<i64>,
 }
 
-impl Evidence<'_> {
+impl Locator<'_> {
     pub fn locate(&self) -> Location {
         if let Some(offset) = self.snapshot.offset_by_count(self.view) {
             return Location::At(offset);
@@ -80,8 +79,8 @@ impl Evidence<'_> {
         has_duplicates(self.delivered.keys()) || has_duplicates(keys)
     }
 
-    /// True if the rows that a page at this offset shares cannot occur twice in a row: the page is in descending order of
-    /// heights, and they have at min_equal two.
+    /// True if the rows that a page at this offset shares with delivered records cannot be a second run of equal records: the
+    /// heights of the page do not rise, and the shared rows have several.
     fn descends(&self, offset: i64) -> bool {
         let rows = self.view.rows;
         let shared = self.delivered.end() as i64 - offset;

@@ -1,4 +1,4 @@
-//! `Anchor`: the first records of a reading down, which are rechecked for again at its end.
+//! `FirstRecords`: the first records of a round. If they are still there after the last page, all pages are of one moment.
 
 use super::fingerprint::RowFacts;
 
@@ -6,12 +6,13 @@ use super::fingerprint::RowFacts;
 type Id = (i64, u64, u64);
 
 #[derive(Clone, Debug, Default)]
-pub struct Anchor {
+pub struct FirstRecords {
     rows: Vec<Id>,
+    /// Records of the pages that were requested again, newest first.
     seen: Vec<Id>,
 }
 
-/// Outcome of looking for them again.
+/// Outcome of a recheck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rechecked {
     /// The list has only grown since the reading began.
@@ -25,20 +26,20 @@ fn ids(rows: &[RowFacts]) -> impl Iterator<Item = Id> {
     rows.iter().filter_map(|row| Some((row.height?, row.key, row.block)))
 }
 
-impl Anchor {
-    /// Takes a page of the reading. The first one with records of a block is the anchor.
+impl FirstRecords {
+    /// Takes a page of the round. The first page with records of a block is the one that is compared.
     pub fn take(&mut self, rows: &[RowFacts]) {
         if self.rows.is_empty() {
             self.rows = ids(rows).collect();
         }
     }
 
-    /// Begins again at the newest page.
-    pub fn begin_look(&mut self) {
+    /// Begins a recheck, at the newest page.
+    pub fn begin_recheck(&mut self) {
         self.seen.clear();
     }
 
-    /// True if all records are there that are not below the visible ones. Late records may be among them.
+    /// True if all of the first records are among the visible ones, but for those below them. Others may have been added between.
     fn is_whole(&self, visible: &[Id], is_last: bool) -> bool {
         let mut missing = self.rows.iter().peekable();
         for row in visible {
@@ -48,7 +49,7 @@ impl Anchor {
         missing.all(|(height, ..)| !is_last && *height <= lowest)
     }
 
-    /// Compares with the next page of another reading. Whatever replaces or removes records of the head replaces the first one.
+    /// Compares the next page of a recheck. Whatever replaces or removes records at the head of the list replaces the first one.
     pub fn recheck(&mut self, rows: &[RowFacts], is_last: bool) -> Rechecked {
         self.seen.extend(ids(rows));
         let Some(first) = self.rows.first() else { return Rechecked::Same };
