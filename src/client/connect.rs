@@ -32,6 +32,7 @@ const MAX_UNINTERRUPTED_BYTES: usize = 32 << 10;
 const MAX_PROXY_HEAD: usize = 8 << 10;
 /// Interval after which an idle connection is probed, which keeps it in the tables of firewalls.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Probes without a response after which a connection is given up: one or two may be lost on a good network.
 const MAX_PROBES: u32 = 3;
 
 pub const USER_AGENT: &str = concat!("chainframe/", env!("CARGO_PKG_VERSION"));

@@ -25,6 +25,7 @@ const SLOW_START_FACTOR: f64 = 1.15;
 const CAUTIOUS_FACTOR: f64 = 1.06;
 /// Above this rate the service, not the limiter, is the bottleneck.
 const MAX_PACED_RATE: f64 = 1_000.0;
+/// Rate that throttles do not push below: with a request in five seconds, the end of a throttle is noticed.
 const MIN_RATE: f64 = 0.2;
 /// Rate that is taken to be delivered at least when the service throttles, if fewer requests than `MIN_SENT` show what it
 /// delivers.

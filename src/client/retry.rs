@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+/// Bound of the pause before the first retry, which doubles with each further one: longer than a lost connection takes to come
+/// back, and no wait that a user would notice.
 const BASE: Duration = Duration::from_millis(250);
+/// Bound that no pause without a `Retry-After` exceeds: the client notices the end of an outage within it.
 const CAP: Duration = Duration::from_secs(20);
 /// Longest `Retry-After` that is followed: one bad header must not stop a nightly job.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);

@@ -21,6 +21,7 @@ pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// Longest time limit, which clocks can add.
 const MAX_SECONDS: Duration = Duration::from_secs(366 * 86_400);
+/// More connections than a rate of a thousand requests a second needs at 250 ms each.
 const MAX_CONCURRENCY: i64 = 256;
 /// One request per day.
 const MIN_RATE: f64 = 1.0 / 86_400.0;

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use super::errors;
 use crate::process;
 
+/// Pause between two looks at the threads that are inside the interpreter: the end of a program is delayed by no more.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Bound of the hook's wait, about 10 seconds, for a logging handler that does not return.
 const MAX_POLLS: u32 = 10_000;

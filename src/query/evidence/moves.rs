@@ -49,7 +49,9 @@ pub fn hash(text: &str) -> u64 {
 /// A hash with sixteen bytes more: both halves of the product of two words.
 #[inline]
 fn mixed(hash: u64, pair: [u8; 16]) -> u64 {
+    // The bit in which ASCII letters of the two cases differ.
     const LOWER_CASE: u128 = 0x2020_2020_2020_2020_2020_2020_2020_2020;
+    // 2^64 divided by the golden ratio: its bits have no pattern.
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let pair = u128::from_le_bytes(pair) | LOWER_CASE;
     let product = u128::from(hash ^ MIX ^ pair as u64) * u128::from(MIX.rotate_left(32) ^ (pair >> 64) as u64);

@@ -19,9 +19,11 @@ use crate::query::follow::{Event, EventKind, FollowState, Follower, Request, Sta
 use crate::query::request::Query;
 use crate::query::results::{Records, SharedReport};
 
-/// Rounds in a row that are repeated since the list changed while it was read.
+/// Rounds in a row that are repeated since the list changed while it was read. A list that only grows or is reorganized once is
+/// read by one of the next rounds; one that changes in all of these, for three seconds with the pauses, contradicts itself.
 const MAX_REPEATS: u32 = 15;
-/// Pause before a round is repeated.
+/// Pause before a round is repeated: servers that disagree would answer alike at once. It is short beside the shortest interval
+/// of polling, which is a second.
 const REPEAT_PAUSE: Duration = Duration::from_millis(200);
 
 const NOT_DELIVERED: &str =

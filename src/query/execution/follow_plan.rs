@@ -21,7 +21,8 @@ use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{End, Rows};
 
-/// Delivered heights that are remembered beyond twice the settle distance.
+/// Delivered heights that are remembered beyond twice the settle distance. Without that distance, they are all by which a
+/// replaced block is noticed; each of them makes every cursor longer.
 const REMEMBERED: usize = 16;
 /// Largest settle distance: the remembered heights are part of a cursor.
 const MAX_SETTLE: u64 = 10_000;

@@ -8,6 +8,13 @@ use super::reading::Reading;
 use super::spec::{Event, EventKind, Ranges, Stop};
 use super::state::{Changes, FollowState};
 
+/// Part of the heights that were read down by which ranges end above the lowest of them: a reading down that reaches as many
+/// records again reaches less far, since the list grows meanwhile.
+const GROWN_PART: i64 = 8;
+/// Factor by which a range grows after one without records. A gap of a million heights takes eight ranges at most, and the first
+/// one with records is halved a few times at most.
+const EMPTY_GROWTH: i64 = 8;
+
 impl Follower {
     pub(super) fn position(&self) -> i64 {
         self.state.as_ref().map_or(i64::MAX, FollowState::position)
@@ -46,7 +53,7 @@ impl Follower {
     pub(super) fn begin_ranges_below(&mut self) {
         let top = self.round.reading.top().unwrap_or(i64::MAX);
         let reached = self.round.reading.complete_from();
-        let reachable = reached.saturating_add(top.saturating_sub(reached) / 8);
+        let reachable = reached.saturating_add(top.saturating_sub(reached) / GROWN_PART);
         let is_worth = self.spec.ranges == Ranges::ByHeight && reachable - 1 > self.position();
         self.round.reachable = is_worth.then_some(reachable);
         self.begin_ranges();
@@ -116,13 +123,7 @@ impl Follower {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };
         } else if up_to < self.range_end() {
-            let doubled = self.span.saturating_mul(2);
-            self.span = match (self.spec.ranges, rows.len() as u64) {
-                (Ranges::List, 0) => self.span.saturating_mul(8),
-                (Ranges::List, rows) => doubled.min(self.fitting_span(rows, up_to - low + 1)),
-                // Other ranges are cut where they hold too many records.
-                _ => doubled,
-            };
+            self.span = self.span_after(rows.len() as u64, up_to - low + 1);
             self.next_range();
         } else if up_to < self.round.target {
             self.phase = Phase::Resting { until: Duration::ZERO };
@@ -134,6 +135,17 @@ impl Follower {
             }
         }
         Ok(event.into_iter().collect())
+    }
+
+    /// Length of the range after one with `rows` records in `heights` heights.
+    fn span_after(&self, rows: u64, heights: i64) -> i64 {
+        let doubled = self.span.saturating_mul(2);
+        match (self.spec.ranges, rows) {
+            (Ranges::List, 0) => self.span.saturating_mul(EMPTY_GROWTH),
+            (Ranges::List, rows) => doubled.min(self.fitting_span(rows, heights)),
+            // Other ranges are cut where they hold too many records.
+            _ => doubled,
+        }
     }
 
     pub(super) fn on_fork(&mut self, reading: Reading) -> Step {

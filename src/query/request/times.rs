@@ -5,6 +5,7 @@ use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use super::args::Arg;
 use crate::client::Error;
 
+/// Times end before this year: ISO 8601 has four digits for a year.
 const YEAR_10000: i64 = 253_402_300_800_000;
 
 /// Unix milliseconds of an argument.

@@ -30,45 +30,89 @@ impl SliceSizes {
     }
 }
 
+/// Requests that may be sent now.
+struct Room {
+    /// Until `concurrency` requests are without a response.
+    requests: usize,
+    /// Until as many responses are held or awaited as may be.
+    responses: usize,
+}
+
+impl Room {
+    fn is_left(&self) -> bool {
+        self.requests > 0 && self.responses > 0
+    }
+
+    fn take_one(&mut self) {
+        self.requests -= 1;
+        self.responses -= 1;
+    }
+}
+
 impl Run {
     /// Sends requests until `concurrency` of them are without a response. Others may have one that waits for those before
     /// it, so that a slow response does not hold up the pages after it.
     pub(super) fn send_requests(&mut self) {
-        let forked =
-            self.fetchers.iter_mut().map(SliceFetcher::requeue_after_fork).filter(|is_forked| *is_forked).count();
-        if forked > 0 {
-            // A thread of the parent may have held its lock.
-            std::mem::forget(std::mem::take(&mut self.responses));
-        }
+        self.requeue_after_fork();
         // Later slices may hold what is left: the list that is returned now does not wait for them.
         if let Some(front) = self.fetchers.front_mut().filter(|front| front.in_flight() == 0) {
             front.send_next(&self.query, &self.output.report, &self.responses);
         }
-        let mut taken: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
-        let mut unanswered: usize = self.fetchers.iter().map(SliceFetcher::unanswered).sum();
+        let mut room = self.room();
+        let expected = self.send_for_open_slices(&mut room);
+        self.open_slices(room, expected);
+    }
+
+    /// Sends the parent process's requests again in a forked child.
+    fn requeue_after_fork(&mut self) {
+        let mut is_forked = false;
+        for fetcher in &mut self.fetchers {
+            is_forked |= fetcher.requeue_after_fork();
+        }
+        if is_forked {
+            // A thread of the parent may have held its lock.
+            std::mem::forget(std::mem::take(&mut self.responses));
+        }
+    }
+
+    fn room(&self) -> Room {
         let concurrency = self.max_in_flight();
-        let max_held = self.max_held(concurrency);
+        let unanswered: usize = self.fetchers.iter().map(SliceFetcher::unanswered).sum();
+        let taken: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
+        Room {
+            requests: concurrency.saturating_sub(unanswered),
+            responses: self.max_held(concurrency).saturating_sub(taken),
+        }
+    }
+
+    /// Sends the next requests of the open slices, first come first served. Returns how many records these slices are taken to
+    /// have.
+    fn send_for_open_slices(&mut self, room: &mut Room) -> u64 {
         let left = self.remaining();
         let page_size = self.query.page_size().max(1);
         let size = self.typical_size();
-        // Records of the open slices, from the first to this one.
         let mut expected: u64 = 0;
         for fetcher in &mut self.fetchers {
             fetcher.note_first_page();
-            let wanted = left.map(|left| left.saturating_sub(expected).div_ceil(page_size).max(1));
-            while unanswered < concurrency
-                && taken < max_held
-                && wanted.is_none_or(|wanted| (fetcher.in_flight() as u64) < wanted)
+            let wanted = left.map_or(u64::MAX, |left| left.saturating_sub(expected).div_ceil(page_size).max(1));
+            while room.is_left()
+                && (fetcher.in_flight() as u64) < wanted
                 && fetcher.send_next(&self.query, &self.output.report, &self.responses)
             {
-                taken += 1;
-                unanswered += 1;
+                room.take_one();
             }
             expected = expected.saturating_add(fetcher.min_to_come().unwrap_or(size));
         }
-        while unanswered < concurrency
-            && taken < max_held
-            && self.next_slice < self.query.slices().count()
+        expected
+    }
+
+    /// Opens the next slices, and sends the first request of each, as long as the open ones may have too few records.
+    fn open_slices(&mut self, mut room: Room, mut expected: u64) {
+        let left = self.remaining();
+        let size = self.typical_size();
+        let count = self.query.slices().count();
+        while room.is_left()
+            && self.next_slice < count
             && left.is_none_or(|left| expected < left)
             && self.may_open(self.next_slice)
         {
@@ -76,8 +120,7 @@ impl Run {
             fetcher.send_next(&self.query, &self.output.report, &self.responses);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;
-            taken += 1;
-            unanswered += 1;
+            room.take_one();
             expected = expected.saturating_add(size);
         }
     }
