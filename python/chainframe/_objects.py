@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 from urllib.request import url2pathname
 
-from chainframe._paths import for_arrow, is_utf8, local_path, reachable, shown_url, text_of
+from chainframe._paths import local_path, reachable, shown_url, text_of
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator
 
 SCHEMES = ("s3", "gs", "az")
 PARSED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*)", re.DOTALL)
@@ -98,14 +98,16 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
     if isinstance(given, ObjectPath):
         return given
     text = text_of(given, parameter)
-    shown, parsed = shown_url(text), PARSED.fullmatch(text)
+    shown = shown_url(text)
+    parsed = PARSED.fullmatch(text)
     if shown is None or parsed is None or (scheme := parsed[1].lower()) not in {*SCHEMES, "file"}:
         if shown is not None:
             message = f"({shown}) must be a local path, or begin with s3://, gs://, az:// or file://"
             raise InvalidParameterError(message, parameter=parameter)
         _reject_options(storage_options, parameter)
         return reachable(local_path(given, parameter))
-    bucket, key = parsed[2], parsed[3].strip("/")
+    bucket = parsed[2]
+    key = parsed[3].strip("/")
     if "@" in bucket or "?" in text or "#" in text:
         message = f"({shown}) must have no user, query or fragment; pass credentials in storage_options"
         raise InvalidParameterError(message, parameter=parameter)
@@ -166,24 +168,6 @@ def _text(value: str | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def arrow_source(path: Location) -> Any:  # noqa: ANN401 - what pyarrow reads from
-    """Returns what pyarrow opens as a file: the path, or the content of an object or of a path that it cannot take."""
-    if isinstance(path, ObjectPath):
-        return io.BytesIO(read_object(path))
-    return for_arrow(path) if is_utf8(str(path.absolute())) else io.BytesIO(path.read_bytes())
-
-
-def arrow_files(paths: Sequence[Location]) -> dict[str, Any]:
-    """Returns the arguments with which `pyarrow.dataset.dataset` reads files of one place."""
-    names = [for_arrow(path) if isinstance(path, Path) else str(path) for path in paths]
-    objects = {str(path): path for path in paths if isinstance(path, ObjectPath)}
-    if not objects:
-        return {"source": names}
-    from chainframe._object_files import filesystem_of  # noqa: PLC0415 - needs pyarrow
-
-    return {"source": names, "filesystem": filesystem_of(objects)}
-
-
 def read_object(path: ObjectPath) -> bytes:
     """Returns the content of an object, which is held in memory."""
     return bytes(attempt(lambda: path.objects.get(path.key), path).bytes())
@@ -210,7 +194,9 @@ def object_writer(path: ObjectPath) -> Generator[BinaryIO]:
 
 class _Written(io.RawIOBase):
     def __init__(self, file: Any, path: ObjectPath) -> None:  # noqa: ANN401 - of obstore
-        self._file, self._path, self._size = file, path, 0
+        self._file = file
+        self._path = path
+        self._size = 0
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
         piece = bytes(data)
@@ -283,7 +269,8 @@ REJECTED = "the store rejected a request; check storage_options"
 def store_error(error: BaseException, path: ObjectPath) -> ExportError:
     """Returns an error of obstore as one that shows no address, header or credential."""
     text = str(error)
-    status, code = STATUS.search(text), CODE.search(text)
+    status = STATUS.search(text)
+    code = CODE.search(text)
     reason = REASONS.get(type(error).__name__)
     is_passing = reason is None
     if reason is None and status is None:

@@ -340,6 +340,8 @@ class ExactArray(ArrowExtensionArray):
         return pd.arrays.IntegerArray(codes, self._missing())
 
 
+ExactDtype.array_type = ExactArray
+
 _OBJECTS = frozenset({callers.Form.OBJECTS, callers.Form.DISTINCT})
 # Functions of numpy that pandas turns into operators.
 _EXACT_UFUNCS = frozenset(

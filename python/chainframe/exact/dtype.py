@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ class ExactDtype(pd.ArrowDtype):
     >>> frame = pd.read_csv("amounts.csv", dtype={"amount": ExactDtype()})
     """
 
+    array_type: ClassVar[type[Any]]
+    """The array of this dtype, whose module imports this one and sets it."""
+
     def __init__(self, pyarrow_dtype: Any = None) -> None:
         super().__init__(pa.decimal128(NARROW, PLACES) if pyarrow_dtype is None else pyarrow_dtype)
 
@@ -49,9 +52,7 @@ class ExactDtype(pd.ArrowDtype):
     @classmethod
     # An instance's method in pandas 3.
     def construct_array_type(cls) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        from chainframe.exact.array import ExactArray  # noqa: PLC0415 - which imports this module
-
-        return ExactArray
+        return cls.array_type
 
     @classmethod
     def construct_from_string(cls, string: str) -> Any:
@@ -71,7 +72,8 @@ class ExactDtype(pd.ArrowDtype):
         for dtype in dtypes:
             arrow = getattr(dtype, "pyarrow_dtype", None)
             if arrow is not None and pa.types.is_decimal(arrow):
-                scale, whole = max(scale, arrow.scale), max(whole, arrow.precision - arrow.scale)
+                scale = max(scale, arrow.scale)
+                whole = max(whole, arrow.precision - arrow.scale)
             elif getattr(dtype, "kind", None) in ("i", "u") or (arrow is not None and pa.types.is_integer(arrow)):
                 whole = max(whole, 20)  # digits of the largest 64-bit integer
             elif getattr(dtype, "kind", None) == "f":

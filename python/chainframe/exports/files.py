@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._native import Hint
-from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
+from chainframe._objects import ObjectPath, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
@@ -17,6 +17,7 @@ from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
+from chainframe.exports.sources import arrow_source
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
 from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files, release_memory
 from chainframe.frames import load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
-from chainframe._objects import arrow_source
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.exports.sources import arrow_source
 from chainframe.exports.store import read_manifest, verify_parts
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, exists
+from chainframe._objects import Location, ObjectPath, exists
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.locations import entries, exports_in, finished_in, newest_of
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.rows import amounts, height_of, row_keys
+from chainframe.exports.sources import arrow_files, arrow_source
 from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
 from chainframe._declared import ENDPOINTS, LAWS, record_of
-from chainframe._objects import arrow_files
 from chainframe.errors import ExportError
 from chainframe.exports.comparison import Row, by_key, is_changed, joined, wide, width
 from chainframe.exports.series import linked_path
+from chainframe.exports.sources import arrow_files
 from chainframe.exports.store import read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load

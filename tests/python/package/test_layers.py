@@ -20,10 +20,6 @@ PACKAGE = ROOT / "python" / "chainframe"
 PYTHON = ["base", "results", "query", "client"]
 QUERY = ["request", "snapshot", "audit", "evidence", "results", "follow", "execution"]
 
-# Imports within functions of a module that imports the one with the function: the former needs a library that is loaded
-# late, and the array of a dtype has that dtype.
-DEFERRED = {("_objects", "_object_files"), ("dtype", "array")}
-
 Imports = dict[str, set[str]]
 
 
@@ -70,8 +66,7 @@ def python_modules(folder: Path) -> Imports:
             elif isinstance(statement, ast.ImportFrom):
                 used |= {f"{statement.module}.{alias.name}" for alias in statement.names}
         within = {name.removeprefix(f"{package}.").split(".")[0] for name in used if name.startswith(f"{package}.")}
-        deferred = {module for name, module in DEFERRED if name == entry.stem}
-        imports[entry.stem] = within - {entry.stem} - deferred
+        imports[entry.stem] = within - {entry.stem}
     return {name: used & set(imports) for name, used in imports.items()}
 
 
