@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 CHANGE = "_change"
 """Column of corrections: "removed" or "replaced"."""
 FIRST_SPAN = 256
-"""Heights below those that are compared, in which the next lower record is looked for first."""
+"""Heights below those that are compared, where the next lower record is looked for first. Most lists have it there."""
+SPAN_GROWTH = 8
+"""Factor by which the span grows until it has a record. Each step reads files again: five cover a million heights."""
 
 
 def read(
@@ -97,35 +99,56 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         return None
     pc: Any = load("pyarrow.compute", extra="arrow")
     height = height_of(manifest)
-    earlier = _back(_linked(directory, manifest.since))
-    newest = next(earlier)
-    # The newest exports, newest first: a long series is read as far back as heights are compared.
-    loaded = [newest.verified()]
-    settled = newest.manifest.settled
-    if settled is None:
-        loaded += (member.verified() for member in earlier)
-        end = pc.max(_fold(loaded[::-1]).to_table(columns=[height])[height]).as_py()
-    else:
-        end = settled.end_height
+    newest = _Newest(_back(_linked(directory, manifest.since)), height)
+    end = newest.end_height()
     if end is None:
-        return Tail(None, None, _fold(loaded).schema.empty_table())
+        return Tail(None, None, newest.dataset().schema.empty_table())
     above = end - manifest.settled.settle
     span = FIRST_SPAN
-    before = next(earlier, None)
-    while True:
-        while before is not None and before.highest > above - span:
-            loaded.append(before.verified())
-            before = next(earlier, None)
-        rows = _fold(loaded[::-1]).to_table(filter=pc.field(height) > above - span)
-        heights: Any = rows[height].to_pylist()
-        below = [each for each in heights if each <= above]
-        if below or span > above:
-            break
-        span *= 8
-    lowest = max(below, default=None)
+    rows = newest.rows_above(above - span)
+    while (lowest := _highest_up_to(above, rows[height])) is None and span <= above:
+        span *= SPAN_GROWTH
+        rows = newest.rows_above(above - span)
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
     return Tail(end, lowest, rows)
+
+
+class _Newest:
+    """The newest exports of a series, read as far back as heights are asked for: a series may be long."""
+
+    def __init__(self, members: Iterator[_Member], height: str) -> None:
+        self._members = members
+        self._loaded = [next(members).verified()]
+        """Newest first."""
+        self._next: _Member | None = None
+        self._height = height
+
+    def dataset(self) -> pyarrow.dataset.Dataset:
+        return _fold(self._loaded[::-1])
+
+    def end_height(self) -> int | None:
+        """Highest height. That of an export without settled heights is found in its rows, and in those it corrects."""
+        settled = self._loaded[0].manifest.settled
+        if settled is not None:
+            return settled.end_height
+        pc: Any = load("pyarrow.compute", extra="arrow")
+        self._loaded += (member.verified() for member in self._members)
+        end: int | None = pc.max(self.dataset().to_table(columns=[self._height])[self._height]).as_py()
+        return end
+
+    def rows_above(self, height: int) -> pa.Table:
+        pc: Any = load("pyarrow.compute", extra="arrow")
+        if self._next is None:
+            self._next = next(self._members, None)
+        while self._next is not None and self._next.highest > height:
+            self._loaded.append(self._next.verified())
+            self._next = next(self._members, None)
+        return self.dataset().to_table(filter=pc.field(self._height) > height)
+
+
+def _highest_up_to(height: int, heights: Any) -> int | None:  # noqa: ANN401 - a column of pyarrow
+    return max((each for each in heights.to_pylist() if each <= height), default=None)
 
 
 def link(earlier: Location, directory: Location) -> dict[str, str]:

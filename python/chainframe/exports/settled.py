@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, SettledHeightError
 from chainframe.exports.rows import height_of, row_keys, row_values
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from chainframe import Query
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
+
+
+class _Action(Enum):
+    """Action for rows that have arrived."""
+
+    SKIP = 1
+    WRITE = 2
+    COMPARE = 3
 
 
 class SettledWriter(ParquetWriter):
@@ -48,7 +57,7 @@ class SettledWriter(ParquetWriter):
         """True if the list was read below the heights that are compared."""
         self._again: list[pa.Table] = []
         self._again_cursor = ""
-        self._action: Literal["skip", "write", "compare"] = "skip"
+        self._action = _Action.SKIP
         """Action for the `_queued` rows that arrived last."""
         self._queued = 0
         self._waiting: deque[int | None] = deque()
@@ -118,21 +127,21 @@ class SettledWriter(ParquetWriter):
             end = height - settled.settle
             settled.end_height = end if self._before_end is None else max(end, self._before_end)
         if height is None or settled.end_height is None or height > settled.end_height:
-            self._queue("skip")
+            self._queue(_Action.SKIP)
         elif self._before_end is None or height > self._before_end:
-            if self._again or self._action == "compare":
+            if self._again or self._action is _Action.COMPARE:
                 raise self._listed_below(height, self._before_end)
-            self._queue("write")
+            self._queue(_Action.WRITE)
         elif self._tail is not None and self._tail.lowest is not None and height < self._tail.lowest:
             self._met = True
         else:
-            self._queue("compare")
+            self._queue(_Action.COMPARE)
 
     def _next_of_range(self, height: int | None) -> None:
         """Takes the next row of a range, whose lowest height comes first."""
         is_earlier = height is not None and self._before_end is not None and height <= self._before_end
         if is_earlier and not self._settled.is_compared:
-            self._queue("compare")
+            self._queue(_Action.COMPARE)
             return
         self._waiting.append(height)
         if height is not None:
@@ -147,31 +156,37 @@ class SettledWriter(ParquetWriter):
             self._waiting.popleft()
             if first is not None:
                 self._settled.end_height = first
-            self._queue("skip" if first is None else "write")
+            self._queue(_Action.SKIP if first is None else _Action.WRITE)
 
-    def _queue(self, action: Literal["skip", "write", "compare"]) -> None:
+    def _queue(self, action: _Action) -> None:
         """Adds the next row that arrived to those of the same action."""
-        if action != self._action:
+        if action is not self._action:
             self._do_queued()
             self._action = action
         self._queued += 1
 
     def _do_queued(self) -> None:
+        """Does with the queued rows what they were queued for."""
         count = self._queued
         self._queued = 0
         if not count:
             return
-        if self._action == "skip":
-            self._buffer.skip(count)
-        elif self._action == "write":
-            self._release(self._released + count)
-        else:
-            while self._buffer.rows:
-                self._write()
-            self._buffer.accept(count)
-            while (taken := self._buffer.take()) is not None:
-                records, self._again_cursor = taken
-                self._again.append(self._table(records))
+        match self._action:
+            case _Action.SKIP:
+                self._buffer.skip(count)
+            case _Action.WRITE:
+                self._release(self._released + count)
+            case _Action.COMPARE:
+                self._read_again(count)
+
+    def _read_again(self, count: int) -> None:
+        """Takes rows of heights that the earlier export has, once those before them are written."""
+        while self._buffer.rows:
+            self._write()
+        self._buffer.accept(count)
+        while (taken := self._buffer.take()) is not None:
+            records, self._again_cursor = taken
+            self._again.append(self._table(records))
 
     def _compare_once(self) -> None:
         """Writes and commits what changed in the earlier exports."""
