@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED, height_column
@@ -21,7 +23,7 @@ from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, for
 from chainframe.sinks.targets import sink_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     import pyarrow as pa
 
@@ -133,22 +135,19 @@ def run(
     commit_rows: int = COMMIT_ROWS,
 ) -> Synced:
     """Commit all that a follower delivers, until it has caught up."""
-    try:
+    with closing(sink):
         target = _target(query, sink, form, commit_rows, reset=reset)
         follow = target.follow(query, settle)
-        try:
-            for event in follow:
-                target.take(event)
-        except (ChainframeError, KeyboardInterrupt) as error:
-            # The records that arrived before the error are not fetched again.
-            target.commit_before(error)
-            if not isinstance(error, ChainframeError) or (advice := advised(error, target.has_rows)) is error:
+        with _advice(target):
+            try:
+                for event in follow:
+                    target.take(event)
+            except (ChainframeError, KeyboardInterrupt) as error:
+                # The records that arrived before the error are not fetched again.
+                target.commit_before(error)
                 raise
-            raise advice from error
         target.commit(follow.cursor, is_last=True)
         return target.result(follow.report)
-    finally:
-        sink.close()
 
 
 async def run_async(
@@ -160,26 +159,34 @@ async def run_async(
     reset: bool,
 ) -> Synced:
     """Commit as `run` does. Calls of the database run in a thread, one at a time."""
-    try:
+    with closing(sink):
         target = await in_thread(lambda: _target(query, sink, form, COMMIT_ROWS, reset=reset))
         follow = target.follow(query, settle)
-        try:
-            async for event in follow:
-                await in_thread(lambda event=event: target.take(event))  # type: ignore[misc]
-        except GeneratorExit as error:
-            # A coroutine that is closed or dropped cannot await.
-            target.commit_before(error)
-            raise
-        except BaseException as error:
-            if isinstance(error, ChainframeError | asyncio.CancelledError | KeyboardInterrupt):
-                await in_thread(lambda error=error: target.commit_before(error))  # type: ignore[misc]
-            if not isinstance(error, ChainframeError) or (advice := advised(error, target.has_rows)) is error:
+        with _advice(target):
+            try:
+                async for event in follow:
+                    await in_thread(partial(target.take, event))
+            except GeneratorExit as error:
+                # A coroutine that is closed or dropped cannot await.
+                target.commit_before(error)
                 raise
-            raise advice from error
+            except (ChainframeError, asyncio.CancelledError, KeyboardInterrupt) as error:
+                await in_thread(partial(target.commit_before, error))
+                raise
         await in_thread(lambda: target.commit(follow.cursor, is_last=True))
         return target.result(follow.report)
-    finally:
-        sink.close()
+
+
+@contextmanager
+def _advice(target: _SyncedList) -> Generator[None]:
+    """Raise an error of the follower as the one that says what to do about the table."""
+    try:
+        yield
+    except ChainframeError as error:
+        advice = advised(error, target.has_rows)
+        if advice is error:
+            raise
+        raise advice from error
 
 
 @dataclass
@@ -277,7 +284,10 @@ class _SyncedList:
         if self._next is None and not (is_last and pending.clear is not Clear.NOTHING):
             return
         reached, height = self._next or ("", None)
-        self._next, self._pending = None, _Pending()
+        fresh = _Pending()
+        # No interrupt falls between two statements without a call.
+        self._next = None
+        self._pending = fresh
         after = Position(cursor or reached, height, self._rows + pending.rows, self._form.stored())
         change = pending.change(self._stored, after)
         removed = self._sink.commit(change)
