@@ -45,7 +45,8 @@ def _function(name: str, method: Any) -> Any:  # noqa: ANN401 - of the class
         return method(self, *args, **kwargs)
 
     call.__code__ = call.__code__.replace(co_name=name, co_qualname=method.__qualname__)
-    call.__name__, call.__doc__ = name, method.__doc__
+    call.__name__ = name
+    call.__doc__ = method.__doc__
     call.__qualname__ = method.__qualname__
     call.__module__ = "chainframe"
     # `inspect` takes the signature from here.

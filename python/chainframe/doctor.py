@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
     from chainframe import Query
 
-USAGE, AUTHENTICATION, RATE_LIMIT, NETWORK = 2, 3, 4, 5
+USAGE = 2
+AUTHENTICATION = 3
+RATE_LIMIT = 4
+NETWORK = 5
 TIMEOUT = 10.0
 # The API rejects signatures that are older.
 MAX_CLOCK_SKEW = 30.0
@@ -167,7 +170,7 @@ def _network(client: Client, ca_bundle: str | None) -> Iterator[CheckResult]:
     proxy, source = _proxy(client)
     yield CheckResult("proxy", "ok", f"{without_secrets(proxy)} (from {source})" if proxy else f"none ({source})")
     next_hop = urlsplit(proxy) if proxy else url
-    next_host, next_port = next_hop.hostname or "", next_hop.port or PORTS[next_hop.scheme]
+    next_host, next_port = _address(next_hop)
     try:
         found = socket.getaddrinfo(next_host, next_port, type=socket.SOCK_STREAM)
         addresses = ", ".join(sorted({str(address[4][0]) for address in found}))
@@ -230,6 +233,10 @@ def _is_encrypted(proxy: SplitResult | None) -> bool:
     return proxy is not None and proxy.scheme == "https"
 
 
+def _address(url: SplitResult) -> tuple[str, int]:
+    return url.hostname or "", url.port or PORTS[url.scheme]
+
+
 def _connection(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> http.client.HTTPConnection:
     """Return a connection to the service, through a tunnel of its proxy.
 
@@ -237,7 +244,7 @@ def _connection(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | No
     proxy, before the TLS.
     """
     next_hop = proxy or url
-    host, port = next_hop.hostname or "", next_hop.port or PORTS[next_hop.scheme]
+    host, port = _address(next_hop)
     if url.scheme != "https":
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT)
     connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT, context=_context(ca_bundle))

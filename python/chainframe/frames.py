@@ -44,7 +44,8 @@ def require(conversion: str) -> None:
 
 def to_pandas(stream: ArrowStream, dtype_backend: str | None = None, report: Report | None = None) -> pd.DataFrame:
     """Converts to the dtypes of a backend, named as in pandas' own readers."""
-    pandas, pyarrow = load("pandas", extra="pandas"), load("pyarrow", extra="pandas")
+    pandas = load("pandas", extra="pandas")
+    pyarrow = load("pyarrow", extra="pandas")
     table = _table(pyarrow, stream)
     frame: pd.DataFrame
     if dtype_backend == "pyarrow":
@@ -69,7 +70,9 @@ class _Dtypes:
     """pandas' own dtypes for Arrow columns. Decimals stay in Arrow, the only library of the two that has them."""
 
     def __init__(self, pandas: Any, pyarrow: Any, *, nullable: bool) -> None:  # noqa: ANN401 - modules
-        self._pandas, self._pyarrow, self._nullable = pandas, pyarrow, nullable
+        self._pandas = pandas
+        self._pyarrow = pyarrow
+        self._nullable = nullable
         self._unit = _unit()
         self._masked = {
             pyarrow.int64(): pandas.Int64Dtype(),
@@ -80,7 +83,8 @@ class _Dtypes:
             self._masked |= {pyarrow.float64(): pandas.Float64Dtype(), pyarrow.string(): pandas.StringDtype()}
 
     def series(self, column: pa.ChunkedArray[Any]) -> pd.Series[Any]:
-        pandas, types = self._pandas, self._pyarrow.types
+        pandas = self._pandas
+        types = self._pyarrow.types
         series: pd.Series[Any]
         if types.is_decimal(column.type):
             series = pandas.Series(self._exact(column))

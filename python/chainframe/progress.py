@@ -165,7 +165,8 @@ class Bar:
             started = bar.start_t
             bar.reset(state["total"])
             bar.start_t = started
-        bar.unit, bar.initial = f" {state['unit']}", state["start"]
+        bar.unit = f" {state['unit']}"
+        bar.initial = state["start"]
         bar.n = state["done"]
         bar.set_postfix_str(", ".join(_facts(state)), refresh=False)
         with bar.get_lock():

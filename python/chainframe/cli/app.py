@@ -128,7 +128,8 @@ def _own_option(param: dict[str, Any]) -> click.Option:
         case "time":
             text += " ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
         case _ if param["selects list"]:
-            kind, text = Values(), f"{text} May be repeated; @FILE has one on each line."
+            kind = Values()
+            text = f"{text} May be repeated; @FILE has one on each line."
         case _:
             pass
     return click.Option(

@@ -334,7 +334,8 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    deployment, code = _deployment(options), 0
+    deployment = _deployment(options)
+    code = 0
     given = {name: value for name in doctor.SETTINGS if (value := getattr(options, name)) is not None}
     results = doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
     for result in results:

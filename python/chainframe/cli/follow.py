@@ -189,7 +189,8 @@ class Following(Destination):
         return follow.report
 
     def _follow(self, query: Query[Any], options: dict[str, Any]) -> Follow[Any]:
-        start, polled = self.start, options | {"poll": self.poll}
+        start = self.start
+        polled = options | {"poll": self.poll}
         if self.cursor is None:
             return query.follow(start=start, **polled)
         if (position := self.cursor.read()) is not None:

@@ -35,7 +35,9 @@ class Number(click.ParamType[Any]):
             self.fail(f"must be {kind} or {' or '.join(self.keywords)}; got {value!r}", param, ctx)
 
 
-STRING, INTEGER, FLOAT = click.STRING, click.INT, click.FLOAT
+STRING = click.STRING
+INTEGER = click.INT
+FLOAT = click.FLOAT
 _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "base_url": (STRING, "API base URL, instead of CHAINFRAME_BASE_URL."),
     "main_chain": (STRING, "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),

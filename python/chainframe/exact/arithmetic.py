@@ -46,17 +46,20 @@ def apply(name: str, column: pa.ChunkedArray[Any], other: Any) -> Any:
         return pa.nulls(len(column), column.type)
     if name == "pow":
         return _power(column, int(other))
-    operation, left, right = name, column, other
     if name in _REVERSED:
-        operation, left, right = _REVERSED[name], other, column
-    if operation == "truediv":
+        return _operate(_REVERSED[name], other, column)
+    return _operate(name, column, other)
+
+
+def _operate(name: str, left: Any, right: Any) -> Any:
+    if name == "truediv":
         return _quotient(left, right)
-    if operation in _ARROW:
+    if name in _ARROW:
         try:
-            return _in_arrow(_ARROW[operation], left, right)
+            return _in_arrow(_ARROW[name], left, right)
         except pa.ArrowInvalid:
             pass  # a result of more digits than Arrow's types allow for, though perhaps not than the values need
-    return _in_integers(operation, left, right)
+    return _in_integers(name, left, right)
 
 
 def _in_arrow(function: Any, left: Any, right: Any) -> pa.ChunkedArray[Any]:
@@ -82,12 +85,14 @@ def _tight(operand: Any) -> Any:
 
 
 def _in_integers(operation: str, left: Any, right: Any) -> pa.Array[Any]:
-    (a, a_scale), (b, b_scale) = _unscaled(left), _unscaled(right)
+    a, a_scale = _unscaled(left)
+    b, b_scale = _unscaled(right)
     scale = max(a_scale, b_scale)
     if operation == "mul":
         scale = a_scale + b_scale
     else:
-        a, b = a * 10 ** (scale - a_scale), b * 10 ** (scale - b_scale)
+        a = a * 10 ** (scale - a_scale)
+        b = b * 10 ** (scale - b_scale)
     absent = _missing(left, right)
     if operation in ("floordiv", "mod"):
         b = _divisor(b, absent)
@@ -118,11 +123,13 @@ def _divisor(divisor: Any, absent: np.ndarray[Any, Any]) -> Any:
 
 def _quotient(left: Any, right: Any) -> Any:
     absent = _missing(left, right)
-    (a, a_scale), (b, b_scale) = _unscaled(left), _unscaled(right)
+    a, a_scale = _unscaled(left)
+    b, b_scale = _unscaled(right)
     if isinstance(right, Decimal):
         quotients, scale = integers.divide(a, a_scale, _divisor(b, absent), b_scale)
         return result(quotients, scale, absent, operands.PLACES)
-    a, b = a * 10**b_scale, b * 10**a_scale
+    a = a * 10**b_scale
+    b = b * 10**a_scale
     pairs = zip(np.broadcast_to(np.asarray(a, object), b.shape), b, strict=True)
     found = np.fromiter((integers.ratio(x, y) for x, y in pairs), np.float64, len(b))
     found[absent] = np.nan
@@ -147,7 +154,8 @@ def compare(op: Any, left: pa.ChunkedArray[Any], right: Any) -> Any:
     try:
         return _COMPARISONS[op.__name__](left, _tight(right))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        (a, a_scale), (b, b_scale) = _unscaled(left), _unscaled(right)
+        a, a_scale = _unscaled(left)
+        b, b_scale = _unscaled(right)
         scale = max(a_scale, b_scale)
         flags = op(a * 10 ** (scale - a_scale), b * 10 ** (scale - b_scale))
         return pa.array(np.asarray(flags, bool), mask=_missing(left, right))

@@ -43,7 +43,8 @@ _CALLERS = {
 }
 # Most calls between a function and a column, decorators included. Functions of users may be between a column and the
 # functions that work with doubles, but not between it and the others.
-_DEPTH, _NEAR = 14, 6
+_DEPTH = 14
+_NEAR = 6
 
 
 def form() -> Form | None:

@@ -69,9 +69,11 @@ class Found(NamedTuple):
 
 def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: int, skips: bool) -> Found:
     """Aggregates each group. One of fewer than `least` values is missing, and one of a missing value unless `skips`."""
-    step, scale = _STEPS[how], column.type.scale
+    step = _STEPS[how]
+    scale = column.type.scale
     totals: list[int | None] = [None] * groups.total
-    sizes, gaps = [0] * groups.total, [False] * groups.total
+    sizes = [0] * groups.total
+    gaps = [False] * groups.total
     for group, value, gap in zip(groups.ids, integers.unscaled(column), operands.missing(column), strict=True):
         if group < 0:
             continue
@@ -92,10 +94,12 @@ def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: 
 
 def accumulate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, skips: bool) -> Found:
     """Returns the cumulative function of each row's group up to that row."""
-    step, scale = _CUMULATIVE[how], column.type.scale
+    step = _CUMULATIVE[how]
+    scale = column.type.scale
     totals: dict[int, int] = {}
     ended: set[int] = set()
-    found, absent = [0] * len(column), np.zeros(len(column), bool)
+    found = [0] * len(column)
+    absent = np.zeros(len(column), bool)
     sizes: dict[int, int] = {}
     factors = [0] * len(column)
     rows = zip(groups.ids, integers.unscaled(column), operands.missing(column), strict=True)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Most digits of Arrow's two decimal types. Other libraries read only the first.
-NARROW, WIDE = 38, 76
+NARROW = 38
+WIDE = 76
 
 
 def unscaled(column: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
@@ -55,7 +56,8 @@ def _needed_places(values: Sequence[int], scale: int) -> int:
     if divisor == 0:
         return 0
     while scale > 0 and divisor % 10 == 0:
-        divisor, scale = divisor // 10, scale - 1
+        divisor //= 10
+        scale -= 1
     return scale
 
 
@@ -104,7 +106,8 @@ def texts(values: Sequence[int], scale: int) -> list[str]:
 
 def _text(value: int, scale: int) -> str:
     digits = str(abs(value)).zfill(scale + 1)
-    whole, places = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    whole = digits[: len(digits) - scale]
+    places = digits[len(digits) - scale :].rstrip("0")
     return ("-" if value < 0 else "") + whole + ("." + places if places else "")
 
 
@@ -139,7 +142,8 @@ def divide(values: Sequence[int], numerator_scale: int, divisor: int, divisor_sc
 
 def _half_even(numerator: int, denominator: int) -> int:
     if denominator < 0:
-        numerator, denominator = -numerator, -denominator
+        numerator = -numerator
+        denominator = -denominator
     quotient, remainder = divmod(numerator, denominator)
     twice = 2 * remainder
     return quotient + (twice > denominator or (twice == denominator and quotient % 2))

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["follow"]
 
-_KEY, _DELETED = "row_key", "is_deleted"
+_KEY = "row_key"
+_DELETED = "is_deleted"
 _OWN: list[Any] = [pa.field(_KEY, pa.string(), nullable=False), pa.field(_DELETED, pa.bool_())]
 
 

@@ -257,7 +257,8 @@ class _Reader(DataSourceReader):
         return [self._job.query()]
 
     def partitions(self) -> Sequence[InputPartition]:
-        most, queries = self._job.num_partitions, self._queries()
+        most = self._job.num_partitions
+        queries = self._queries()
         each = max(most // max(len(queries), 1), 1)
         if self._job.arguments.get("unique"):
             # Several tasks would each return a record that several lists have.
@@ -270,7 +271,8 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         part = cast("_Part", partition)
-        client, schema = self._job.client(part.count), self._job.schema()
+        client = self._job.client(part.count)
+        schema = self._job.schema()
         for cursor in part.cursors:
             for batch in self._job.reader(client.resume(cursor)):
                 yield batch.cast(schema)
@@ -285,7 +287,8 @@ class _FilteringReader(_Reader):
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
         """Keeps the filters that pyarrow evaluates as Spark does, and returns the others."""
-        schema, exact = self._job.schema(), self._job.numbers == "decimal"
+        schema = self._job.schema()
+        exact = self._job.numbers == "decimal"
         terms = [spark_filters.translated(each, schema, exact=exact) for each in filters]
         self._expression = spark_filters.all_of(terms)
         return [each for each, term in zip(filters, terms, strict=True) if term is None]

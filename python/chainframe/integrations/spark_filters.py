@@ -29,7 +29,8 @@ def translated(filter_: spark.Filter, schema: pa.Schema, *, exact: bool) -> pc.E
     if isinstance(filter_, spark.Not):
         inner = translated(filter_.child, schema, exact=exact)
         return None if inner is None else ~inner
-    (name, *nested), value = getattr(filter_, "attribute", ("",)), getattr(filter_, "value", None)
+    name, *nested = getattr(filter_, "attribute", ("",))
+    value = getattr(filter_, "value", None)
     if nested or name not in schema.names:
         return None
     kind = schema.field(name).type

@@ -75,7 +75,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             follow = self._query.follow(start=begin, settle=self._job.settle, poll=None)
         else:
             follow = self._between(begin, self._end)
-        most, read = limit.max_rows if isinstance(limit, ReadMaxRows) else None, 0
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        read = 0
         batches: list[pa.RecordBatch] = []
         for records in follow:
             batches += self._converted([records])

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
 APP = "chainframe"
 """Identifier of the application transactions, whose version counts the commits of `sync`."""
-CURSOR, HEIGHT, VERSION = "chainframe.cursor", "chainframe.height", "chainframe.version"
-ROWS, FORM = "chainframe.rows", "chainframe.form"
+CURSOR = "chainframe.cursor"
+HEIGHT = "chainframe.height"
+VERSION = "chainframe.version"
+ROWS = "chainframe.rows"
+FORM = "chainframe.form"
 """Metadata of a commit of `sync`; properties of the table after a run."""
 LOST = Position(cursor="", height=None, rows=0, form="")
 MAX_PROPERTY = 100_000

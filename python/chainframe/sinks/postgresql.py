@@ -71,7 +71,8 @@ STORED_AS: dict[str, tuple[str, ...]] = {
     "string": ("text", "character varying"),
     "list": ("ARRAY",),
 }
-SCALE, MILLISECONDS = 18, 3
+SCALE = 18
+MILLISECONDS = 3
 """Decimal places of amounts, and of seconds. To columns with fewer the database rounds."""
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""

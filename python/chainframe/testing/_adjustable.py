@@ -113,7 +113,8 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
         if respond is None:
             self._native.set_respond(None)
             return
-        deployment, function = self._native.deployment, respond
+        deployment = self._native.deployment
+        function = respond
 
         def called(entry: dict[str, Any]) -> str | None:
             given = function(_requests.describe(entry, deployment))

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from chainframe import Client
 
 KINDS = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
-ERROR, WARNING, INFO = "error", "warning", "info"
+ERROR = "error"
+WARNING = "warning"
+INFO = "info"
 
 
 class Finding(NamedTuple):
@@ -67,14 +69,16 @@ def _parse(body: bytes | str) -> Any:  # noqa: ANN401 - JSON
 
 
 def _differences(recorded: dict[str, Any], live: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    before, after = recorded.get("json"), live["json"]
+    before = recorded.get("json")
+    after = live["json"]
     for name, old, new in [
         ("status", recorded["status"], live["status"]),
         ("code", _code(before), _code(after)),
     ]:
         if old != new:
             yield ERROR, f"{name} was {old} and is {new}"
-    old_kinds, new_kinds = _kinds(before), _kinds(after)
+    old_kinds = _kinds(before)
+    new_kinds = _kinds(after)
     for member in sorted(old_kinds.keys() | new_kinds.keys()):
         parent = member.rpartition(".")[0]
         if member.endswith("[]") and not (member in old_kinds and member in new_kinds):

@@ -88,7 +88,8 @@ class Interruptor:
             self._answering = None
             raise ConnectionError("the response was lost")
         if event == "opcode" and frame.f_lasti in _points(frame.f_code):
-            number, self.points = self.points, self.points + 1
+            number = self.points
+            self.points += 1
             if self._interruption is not None and number == self._interruption.point:
                 self._fire(self._interruption.kind, frame)
         return self._operation

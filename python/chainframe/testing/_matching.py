@@ -30,7 +30,8 @@ def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str,
     could have it. None may be given for any parameter of the API.
     """
     calls = list(ENDPOINTS.values()) if call is None else [_requests.endpoint(call)]
-    sent, known = _requests.sent_names(calls), _requests.sent_names(ENDPOINTS.values())
+    sent = _requests.sent_names(calls)
+    known = _requests.sent_names(ENDPOINTS.values())
     for name, value in params.items():
         if name in sent or (value is None and name in known):
             continue
@@ -55,7 +56,8 @@ def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str,
 def _as_sent(call: dict[str, Any], params: Mapping[str, Any]) -> dict[str, object]:
     """Return the values by their names in the API: a text as it is sent, another value, or None."""
     kinds = {param["name"]: param["kind"] for param in call["params"] if param["wire"]}
-    wire, values = _requests.wire_names(call), {}
+    wire = _requests.wire_names(call)
+    values = {}
     for name, value in params.items():
         if name not in kinds or value is None:
             values[wire.get(name, name)] = _checked(name, value)

@@ -111,7 +111,8 @@ def _plan(request: pytest.FixtureRequest, path: Path) -> _Plan:
 def recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]:
     """Open the cassette of a fixture, and keep what it recorded if the tests passed."""
     plan = _plan(request, path)
-    failed, sent = request.config.stash[FAILED].copy(), _unrecorded()
+    failed = request.config.stash[FAILED].copy()
+    sent = _unrecorded()
     with TemporaryDirectory(prefix="chainframe-") as folder, pytest.MonkeyPatch.context() as environment:
         journal = Path(folder) / "journal"
         journal.touch()
@@ -143,7 +144,8 @@ def recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]
 
 def _open(config: pytest.Config, plan: _Plan, journal: Path) -> tuple[Cassette, Path | None]:
     """Open the cassette, and the file in which it is recorded until the tests have passed."""
-    options, staging = plan.options, None
+    options = plan.options
+    staging = None
     repeats, match_on, scrub = (options.get(name) for name in ("allow_playback_repeats", "match_on", "scrub"))
     try:
         with in_one_line():
@@ -193,7 +195,8 @@ def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
 def _variables(plan: _Plan, staging: Path | None, journal: Path) -> dict[str, str]:
     """Return the environment for processes that the test starts."""
     # They record into the file that this process empties, and none of them can scrub.
-    options, is_scrubbed = plan.options, bool(plan.options.get("scrub"))
+    options = plan.options
+    is_scrubbed = bool(plan.options.get("scrub"))
     mode_of_others = "none" if is_scrubbed else "all" if plan.mode == "rewrite" else plan.mode
     return {
         "CHAINFRAME_CASSETTE": str(plan.path),

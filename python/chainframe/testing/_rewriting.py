@@ -44,7 +44,8 @@ def keep(config: pytest.Config, path: Path, staging: Path, cassette: Cassette, m
 
 def finish(session: pytest.Session) -> dict[Path, list[str]]:
     """Replace the cassettes. Return the requests that no test of the run has sent, and whose recordings were kept."""
-    config, kept = session.config, dict[Path, list[str]]()
+    config = session.config
+    kept = dict[Path, list[str]]()
     is_complete = session.exitstatus == pytest.ExitCode.OK and not config.stash[INCOMPLETE]
     # A worker of pytest-xdist knows its own tests only.
     is_complete = is_complete and not hasattr(config, "workerinput")

@@ -82,9 +82,11 @@ class Run:
     def position(self) -> Position:
         event = self.events[-1]
         if self.is_set:
-            cursor, height = _merged(self.events), max(row[0] for row in self.rows)
+            cursor = _merged(self.events)
+            height = max(row[0] for row in self.rows)
         else:
-            cursor, height = event.cursor, getattr(event, "after_height", None) or self.rows[-1][0]
+            cursor = event.cursor
+            height = getattr(event, "after_height", None) or self.rows[-1][0]
         return Position(cursor, height, len(self.rows), self.form.stored())
 
 

@@ -206,7 +206,9 @@ def local_service_env(
         variables = local_service.env
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    first, before, failed = _client_count(), Counter(_senders()), request.config.stash[FAILED].copy()
+    first = _client_count()
+    before = Counter(_senders())
+    failed = request.config.stash[FAILED].copy()
     yield local_service
     if has_failed(request, failed):
         return
@@ -252,7 +254,9 @@ def _serving(request: pytest.FixtureRequest) -> Generator[LocalService]:
         service = LocalService(**options)
     with service:
         yield service
-        faults, quirks, problems = service.unused_faults, service.unused_quirks, service.respond_errors
+        faults = service.unused_faults
+        quirks = service.unused_quirks
+        problems = service.respond_errors
     if has_failed(request, before):
         return
     if problems:
