@@ -9,7 +9,7 @@ import socket
 import threading
 
 
-def _is_main_thread() -> bool:
+def is_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
@@ -26,7 +26,7 @@ class _Interrupts:
 
         Only if Ctrl-C has its usual meaning and the program does not use the wakeup descriptor itself.
         """
-        if not _is_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        if not is_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             return
         if self._ends is None:
             self._ends = socket.socketpair()
@@ -48,12 +48,12 @@ class _Interrupts:
     def release(self, watcher: int) -> None:
         """Undo a `watch`. The last one hands the wakeup descriptor back, which only the main thread can."""
         self._watchers.discard(watcher)
-        if not self._watchers and _is_main_thread():
+        if not self._watchers and is_main_thread():
             self._hand_back()
 
     def came_after(self, before: int) -> bool:
         """Return whether an interrupt came in a thread to which Python delivers none."""
-        return not _is_main_thread() and self._counted() != before
+        return not is_main_thread() and self._counted() != before
 
     def forget(self) -> None:
         """Close the sockets of the parent in a forked child."""

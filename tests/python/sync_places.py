@@ -13,7 +13,7 @@ import deltalake
 import duckdb
 
 from chainframe.sinks import Synced
-from chainframe.sinks.sync import Form, run
+from chainframe.sinks.sync import TableForm, run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import make_records
 
@@ -69,11 +69,11 @@ def opened(place: tuple[str, str]) -> Any:
     return {"duckdb": duckdb.connect, "delta": str, "postgresql": postgresql.connect}[kind](where)
 
 
-def synced(place: tuple[str, str], events: list[Any] = EVENTS, form: Form | None = None, **options: Any) -> Synced:
+def synced(place: tuple[str, str], events: list[Any] = EVENTS, form: TableForm | None = None, **options: Any) -> Synced:
     target = opened(place)
     try:
         return run(
-            Query(events), sink_of(target, None if place[0] == "delta" else TABLE), 12, form or Form(), **options
+            Query(events), sink_of(target, None if place[0] == "delta" else TABLE), 12, form or TableForm(), **options
         )
     finally:
         if place[0] != "delta":

@@ -45,7 +45,7 @@ class Groups(NamedTuple):
     total: int
 
 
-class Found(NamedTuple):
+class Aggregates(NamedTuple):
     """Aggregates divided by 10^scale, flags of the missing ones, and how many values each has."""
 
     totals: list[int]
@@ -67,7 +67,7 @@ class Found(NamedTuple):
         return np.where(self.absent, np.nan, np.array(found, np.float64))
 
 
-def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: int, skips: bool) -> Found:
+def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: int, skips: bool) -> Aggregates:
     """Aggregates each group. One of fewer than `least` values is missing, and one of a missing value unless `skips`."""
     step = _STEPS[how]
     scale = column.type.scale
@@ -89,10 +89,10 @@ def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: 
     values = [_EMPTY.get(how, 0) if total is None else total for total in totals]
     if how == "prod":
         values, scale = _in_one_scale(values, [size * scale for size in sizes])
-    return Found(values, scale, absent, sizes)
+    return Aggregates(values, scale, absent, sizes)
 
 
-def accumulate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, skips: bool) -> Found:
+def accumulate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, skips: bool) -> Aggregates:
     """Returns the cumulative function of each row's group up to that row."""
     step = _CUMULATIVE[how]
     scale = column.type.scale
@@ -113,7 +113,7 @@ def accumulate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, skips:
         sizes[group] = factors[row] = sizes.get(group, 0) + 1
     if how == "cumprod":
         found, scale = _in_one_scale(found, [size * scale for size in factors])
-    return Found(found, scale, absent, [])
+    return Aggregates(found, scale, absent, [])
 
 
 def _in_one_scale(values: list[int], scales: list[int]) -> tuple[list[int], int]:

@@ -62,7 +62,7 @@ class FencedObject:
             if found is not None and found.data == data:
                 self.stored = found
                 return
-            if not is_same(None if found is None else found.version, expected):
+            if not is_same_version(None if found is None else found.version, expected):
                 self._is_superseded = True
                 raise superseded(self.path.parent)
         raise problem
@@ -126,7 +126,7 @@ def version_of(meta: Any) -> dict[str, str]:  # noqa: ANN401 - of obstore
     return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 
-def is_same(one: dict[str, str] | None, other: dict[str, str] | None) -> bool:
+def is_same_version(one: dict[str, str] | None, other: dict[str, str] | None) -> bool:
     if one is None or other is None:
         return one is other
     name = "e_tag" if "e_tag" in one and "e_tag" in other else "version"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, release_lock
-from chainframe.exports.manifest import HINTS, PART, Manifest, Part, read_manifest
+from chainframe.exports.manifest import HINTS, PART, Manifest, Part, local_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -88,7 +88,7 @@ class LocalStore:
     @_reported
     def read(self, *, ignore_corrupt: bool = False) -> Manifest | None:
         try:
-            return read_manifest(self.path)
+            return local_manifest(self.path)
         except ExportError:
             if ignore_corrupt:
                 return None

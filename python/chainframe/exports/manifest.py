@@ -234,7 +234,7 @@ class Manifest:
         return {**query, **self.query["arguments"], **options}
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def local_manifest(directory: Path) -> Manifest | None:
     """State of the export in `directory`, with the journal of an unfinished run, or None if there is no export."""
     path = directory / Manifest.NAME
     with reported_as_corrupt(path):
@@ -280,7 +280,7 @@ def _apply_journal(manifest: Manifest, journal: bytes) -> None:
             break
 
 
-def manifest_checksum(directory: Path) -> str:
+def local_checksum(directory: Path) -> str:
     """SHA-256 of the manifest in `directory`."""
     return hashlib.sha256(_content(directory / Manifest.NAME) or b"").hexdigest()
 

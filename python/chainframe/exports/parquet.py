@@ -240,7 +240,7 @@ class ExportRequest:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
-        if series.is_same(since, self.directory):
+        if series.is_same_place(since, self.directory):
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
         if isinstance(since, Path) and since.is_file():
             raise InvalidParameterError(f"({since}) is a file; name the directory of an export", parameter="since")

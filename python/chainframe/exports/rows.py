@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest
 
 
-def height_of(manifest: Manifest) -> str:
+def height_name(manifest: Manifest) -> str:
     """Column of the height by which a settled series is ordered."""
     return str(record_of(manifest.query["call"])["roles"]["height"])
 
 
 def key_columns(manifest: Manifest) -> list[str]:
     """Columns that a settled series needs: the height, and those that identify a record."""
-    return list(dict.fromkeys([height_of(manifest), *record_of(manifest.query["call"])["identity"]]))
+    return list(dict.fromkeys([height_name(manifest), *record_of(manifest.query["call"])["identity"]]))
 
 
 def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from chainframe._objects import Location, ObjectPath, exists
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.locations import entries, exports_in, finished_in, newest_of
 from chainframe.exports.manifest import Manifest
-from chainframe.exports.rows import amounts, height_of, row_keys
+from chainframe.exports.rows import amounts, height_name, row_keys
 from chainframe.exports.sources import arrow_files, arrow_source
 from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load
@@ -98,7 +98,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     if manifest.since is None or manifest.settled is None:
         return None
     pc: Any = load("pyarrow.compute", extra="arrow")
-    height = height_of(manifest)
+    height = height_name(manifest)
     newest = _Newest(_back(_linked(directory, manifest.since)), height)
     end = newest.end_height()
     if end is None:
@@ -169,7 +169,7 @@ def link(earlier: Location, directory: Location) -> dict[str, str]:
     return {"path": path, "sha256": manifest_checksum(earlier)}
 
 
-def is_same(one: Location, other: Location) -> bool:
+def is_same_place(one: Location, other: Location) -> bool:
     if isinstance(one, Path) and isinstance(other, Path):
         return one.resolve() == other.resolve()
     return one == other
@@ -345,7 +345,7 @@ def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Man
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     if piece.highest <= above:
         return
-    height = height_of(manifest)
+    height = height_name(manifest)
     table = piece.rows
     if isinstance(table, Path | ObjectPath):
         source = arrow_source(table)

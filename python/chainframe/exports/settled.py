@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, SettledHeightError
-from chainframe.exports.rows import height_of, row_keys, row_values
+from chainframe.exports.rows import height_name, row_keys, row_values
 from chainframe.exports.series import CHANGE, Tail
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
@@ -236,7 +236,7 @@ class SettledWriter(ParquetWriter):
             message = f"{path}: the list {where}, and the earlier export ends at height {end}"
             raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)
         pc: Any = load("pyarrow.compute", extra="arrow")
-        return earlier.filter(pc.field(height_of(self.manifest)) <= head)
+        return earlier.filter(pc.field(height_name(self.manifest)) <= head)
 
     def _finish(self) -> None:
         reasons: list[str] = []
@@ -268,7 +268,7 @@ def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Cha
     arrow: Any = load("pyarrow", extra="arrow")
     sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
-    height = old.schema.get_field_index(height_of(manifest))
+    height = old.schema.get_field_index(height_name(manifest))
     ours = Counter(old_rows)
     theirs = Counter(new_rows)
     changed_rows = {*(ours - theirs), *(theirs - ours)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from chainframe._interrupts import is_main_thread
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,10 +22,6 @@ _TERMINATING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 class _Terminated(BaseException):
     """Ends a wait when a signal came whose default action would have ended the process."""
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 class DeferredSignals:
@@ -43,7 +40,7 @@ class DeferredSignals:
         self._ended = False
 
     def __enter__(self) -> Self:
-        if _is_main_thread():
+        if is_main_thread():
             try:
                 self._install()
             except BaseException:
@@ -120,7 +117,7 @@ class _CancelledBySignal:
         import asyncio  # noqa: PLC0415 - a caller that awaits has it already, and the command does not need it
 
         task = asyncio.current_task()
-        if task is None or not _is_main_thread():
+        if task is None or not is_main_thread():
             yield
             return
         self._add(task)

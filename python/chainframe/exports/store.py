@@ -90,12 +90,12 @@ def locked(path: Location, mode: int = 0o777) -> AbstractContextManager[None]:
 
 def read_manifest(path: Location) -> Manifest | None:
     """State of the export at a path, or None if there is no export."""
-    return manifests.read_manifest(path) if isinstance(path, Path) else RemoteStore(path).read()
+    return manifests.local_manifest(path) if isinstance(path, Path) else RemoteStore(path).read()
 
 
 def manifest_checksum(path: Location) -> str:
     """SHA-256 of the manifest at a path."""
-    return manifests.manifest_checksum(path) if isinstance(path, Path) else RemoteStore(path).checksum()
+    return manifests.local_checksum(path) if isinstance(path, Path) else RemoteStore(path).checksum()
 
 
 def verify_parts(path: Location, parts: Iterable[Part]) -> None:

@@ -66,7 +66,7 @@ class Synced:
 
 
 @dataclass(frozen=True)
-class Form:
+class TableForm:
     """Columns and number types of a table."""
 
     columns: tuple[str, ...] | None = None
@@ -115,21 +115,21 @@ async def sync_async(
     return synced
 
 
-def _form(query: Any, columns: Sequence[str] | None, numbers: str) -> Form:  # noqa: ANN401
+def _form(query: Any, columns: Sequence[str] | None, numbers: str) -> TableForm:  # noqa: ANN401
     if columns is not None and query._values and QUERIED not in columns:  # noqa: SLF001 - of this package
         problem = f"({', '.join(columns)}) must contain {QUERIED}, by which sync finds the rows of each list of a set"
         raise InvalidParameterError(problem, parameter="columns")
     if columns is not None and height_column(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
         raise InvalidParameterError(problem, parameter="columns")
-    return Form(None if columns is None else tuple(columns), numbers)
+    return TableForm(None if columns is None else tuple(columns), numbers)
 
 
 def run(
     query: Any,  # noqa: ANN401
     sink: Sink,
     settle: int,
-    form: Form = Form(),
+    form: TableForm = TableForm(),
     *,
     reset: bool = False,
     commit_rows: int = COMMIT_ROWS,
@@ -154,7 +154,7 @@ async def run_async(
     query: Any,  # noqa: ANN401
     sink: Sink,
     settle: int,
-    form: Form,
+    form: TableForm,
     *,
     reset: bool,
 ) -> Synced:
@@ -210,7 +210,7 @@ class _Pending:
         return Change(before, after, self.clear, undo_after, None if is_empty else self.undo_of, rows)
 
 
-def _target(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> _SyncedList:  # noqa: ANN401
+def _target(query: Any, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> _SyncedList:  # noqa: ANN401
     if not getattr(query, "_values", None):
         return _SyncedList(sink, form, commit_rows, reset=reset)
     if not sink.takes_sets:
@@ -222,7 +222,7 @@ def _target(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool
 class _SyncedList:
     """A run that keeps the table of one list: events since the last commit, and the position that is stored."""
 
-    def __init__(self, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:
+    def __init__(self, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> None:
         self._sink = sink
         self._form = form
         self._commit_rows = commit_rows
@@ -326,7 +326,7 @@ class _Taken:
 class _SyncedSet(_SyncedList):
     """A run that keeps the table of the lists of a set, whose position is that of all of them."""
 
-    def __init__(self, query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
+    def __init__(self, query: Any, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
         super().__init__(sink, form, commit_rows, reset=reset)
         self._query = query
         self._cursor: str = self._opened(query).cursor
@@ -366,7 +366,7 @@ class _SyncedSet(_SyncedList):
 
 
 def _begin(
-    stored: Position | None, extent: Extent | None, form: Form, name: str, *, reset: bool
+    stored: Position | None, extent: Extent | None, form: TableForm, name: str, *, reset: bool
 ) -> tuple[Position | None, Clear]:
     """Compare a table with what `sync` left: returns the position to continue from, and what has to go before.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._declared import QUERIED
 from chainframe.frames import load
 from chainframe.sinks.contract import Position
-from chainframe.sinks.sync import Form, run
+from chainframe.sinks.sync import TableForm, run
 from chainframe.testing._records import make_records
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from chainframe.sinks.sync import Synced
 
 COLUMNS = ("height", "tx_id", "amount")
-FORM = Form(COLUMNS)
-OTHER_FORM = Form(COLUMNS, numbers="string")
-SET_FORM = Form((*COLUMNS, QUERIED))
+FORM = TableForm(COLUMNS)
+OTHER_FORM = TableForm(COLUMNS, numbers="string")
+SET_FORM = TableForm((*COLUMNS, QUERIED))
 # The greatest and the smallest amount of a column, which no double holds, and none at all.
 AMOUNTS = {
     "a": Decimal("99999999999999999999.999999999999999999"),
@@ -68,7 +68,7 @@ class Run:
     """All events of the list up to now; the run delivers those after the cursor that it finds."""
     rows: Sequence[Row]
     """The rows of the table after the run, in order."""
-    form: Form = FORM
+    form: TableForm = FORM
     is_reset: bool = False
     has_news: bool = True
     is_set: bool = False

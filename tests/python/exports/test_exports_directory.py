@@ -19,7 +19,7 @@ from chainframe.cli import main
 from chainframe.exports import directory as export_directory
 from chainframe.exports import locks, writer
 from chainframe.exports.directory import LocalStore, locked_dir
-from chainframe.exports.manifest import Manifest, Part, Progress, read_manifest
+from chainframe.exports.manifest import Manifest, Part, Progress, local_manifest
 from chainframe.exports.store import saved_rows
 from chainframe.exports.writer import COUNTS
 from chainframe.testing import LocalService
@@ -44,7 +44,7 @@ def test_overwriting_keeps_the_old_export_until_the_new_one_is_complete(failing:
         with pytest.raises(cf.ServiceUnavailableError):
             query.to_parquet(tmp_path, mode="overwrite", max_rows_per_file=20)
         assert heights(tmp_path) == before
-        manifest = read_manifest(tmp_path)
+        manifest = local_manifest(tmp_path)
         assert manifest is not None
         assert manifest.finished
     service.faults = []
@@ -114,17 +114,17 @@ def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
         store.commit(manifest, Progress([part], [], {"args": hashes, "position": number}, report))
     journal = tmp_path / Manifest.JOURNAL
     assert journal.stat().st_size < 4 * len(json.dumps(hashes))
-    assert read_manifest(tmp_path) == manifest
+    assert local_manifest(tmp_path) == manifest
     # A line that was cut short, and whatever follows it, does not count.
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:30]) + lines[30][:-9] + b"\n" + b"".join(lines[31:]))
-    found = read_manifest(tmp_path)
+    found = local_manifest(tmp_path)
     assert found is not None
     assert len(found.parts) == 30
     # The manifest that includes a journal may be beside it.
     store.close()
     (tmp_path / Manifest.NAME).write_text(manifest.to_json())
-    assert read_manifest(tmp_path) == manifest
+    assert local_manifest(tmp_path) == manifest
 
 
 def test_lock_that_is_taken_can_be_retried(
@@ -196,7 +196,7 @@ def test_disk_that_is_full_keeps_what_was_committed(
     with pytest.raises(cf.ExportError, match="No space left on device; what was committed before is kept"):
         query.to_parquet(tmp_path, max_rows_per_file=20)
     monkeypatch.undo()
-    manifest = read_manifest(tmp_path)
+    manifest = local_manifest(tmp_path)
     assert manifest is not None
     assert manifest.rows == 60
     assert query.to_parquet(tmp_path, max_rows_per_file=20).rows == 100
@@ -220,7 +220,7 @@ def test_rows_after_those_that_could_not_be_written_are_not_kept(
     monkeypatch.setattr(LocalStore, "write_part", fail_once)
     with pytest.raises(cf.ExportError, match="full"):
         query.to_parquet(tmp_path, max_rows_per_file=25)
-    assert sum(part.rows for part in getattr(read_manifest(tmp_path), "parts", ())) == 20 * failing_part
+    assert sum(part.rows for part in getattr(local_manifest(tmp_path), "parts", ())) == 20 * failing_part
     assert query.to_parquet(tmp_path, max_rows_per_file=25).rows == 100
     assert len(set(heights(tmp_path))) == 100
 
@@ -302,7 +302,7 @@ def test_part_that_is_removed_during_the_run_is_an_error(failing: Any, tmp_path:
         patch.setattr(LocalStore, "write_part", remove)
         with pytest.raises(cf.ExportError, match=r"part-000001\.parquet is missing"):
             query.to_parquet(tmp_path, max_rows_per_file=20)
-    assert not getattr(read_manifest(tmp_path), "finished", True)
+    assert not getattr(local_manifest(tmp_path), "finished", True)
 
 
 def test_finished_export_that_cannot_be_written_to_is_opened(

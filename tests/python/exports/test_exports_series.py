@@ -20,7 +20,7 @@ import chainframe.exports.series
 from chainframe.cli import main
 from chainframe.exports import Export
 from chainframe.exports.directory import STAGING, locked_dir
-from chainframe.exports.manifest import Manifest, read_manifest
+from chainframe.exports.manifest import Manifest, local_manifest
 from chainframe.testing import LocalService
 from conftest import environment
 from exports.test_exports_settled import advance, assert_settled, reorganize, rows
@@ -106,7 +106,7 @@ def test_series_is_read_as_of_its_newest_finished_export(growing: Any, tmp_path:
     service.faults = [{"kind": "status", "status": 503, "every": 3}]
     with pytest.raises(cf.ServiceUnavailableError):
         query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=30)
-    assert not read_manifest(tmp_path / "export-000001").finished  # type: ignore[union-attr]
+    assert not local_manifest(tmp_path / "export-000001").finished  # type: ignore[union-attr]
     assert rows(read(tmp_path)) == before
     assert Export.open(tmp_path).rows == len(before)
     service.faults = []
@@ -194,7 +194,7 @@ def test_each_night_opens_the_exports_whose_heights_it_compares(
 ) -> None:
     service, query = growing
     monkeypatch.setattr(chainframe.exports.series, "FIRST_SPAN", 4)
-    original = read_manifest
+    original = local_manifest
     opened: list[Path] = []
 
     def recorded(directory: Path) -> Manifest | None:
@@ -225,7 +225,7 @@ def test_export_without_news_is_replaced(growing: Any, tmp_path: Path) -> None:
         query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
     service.faults = []
     # The pages that had arrived are kept.
-    staged = read_manifest(tmp_path / "export-000002" / STAGING)
+    staged = local_manifest(tmp_path / "export-000002" / STAGING)
     assert staged is not None
     assert staged.rows > 0
     export = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
@@ -337,7 +337,7 @@ def test_command_adds_to_a_series(
             assert main(["blocks", "-o", f"{tmp_path / 's'}/", "--series", "--settle", "5"]) == 0
             advance(service, 3)
         with service.client() as client:
-            found = read_manifest(tmp_path / "s" / "export-000001")
+            found = local_manifest(tmp_path / "s" / "export-000001")
             assert found is not None
             assert found.settled is not None
             assert read(tmp_path / "s").num_rows == sum(

@@ -20,7 +20,7 @@ import postgres
 from chainframe.sinks import Synced
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
-from chainframe.sinks.sync import Form, run, run_async
+from chainframe.sinks.sync import TableForm, run, run_async
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
 
@@ -196,7 +196,9 @@ def test_what_arrived_before_an_error_is_committed(place: tuple[str, str]) -> No
 async def synced_async(place: tuple[str, str], query: Any) -> Synced:
     target = opened(place)
     try:
-        return await run_async(query, sink_of(target, None if place[0] == "delta" else "t t"), 12, Form(), reset=False)
+        return await run_async(
+            query, sink_of(target, None if place[0] == "delta" else "t t"), 12, TableForm(), reset=False
+        )
     finally:
         if place[0] != "delta":
             target.close()

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import chainframe as cf
-from chainframe.sinks.sync import Form, run
+from chainframe.sinks.sync import TableForm, run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import Fault, LocalService
 from strict_server import StrictServer, page_of
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 
 
 def test_columns_and_numbers_are_those_of_the_first_run(place: tuple[str, str]) -> None:
-    form = Form(columns=("height", "tx_id", "amount"), numbers="string")
+    form = TableForm(columns=("height", "tx_id", "amount"), numbers="string")
     synced(place, EVENTS[:3], form)
     with pytest.raises(cf.ExportError, match=r"was made with other columns .*string.*; pass those, or reset=True"):
         synced(place)

@@ -14,7 +14,7 @@ import pytest
 from deltalake.schema import Field, PrimitiveType
 
 import chainframe as cf
-from chainframe.sinks.sync import Form
+from chainframe.sinks.sync import TableForm
 from chainframe.testing import LocalService, make_records
 from sync_places import EVENTS, FINAL, TABLE, execute, others, stored, synced
 
@@ -114,7 +114,7 @@ def test_reset_keeps_what_others_made_of_the_table_unless_its_columns_differ(url
     synced(place, reset=True)
     assert execute(url, "select count(*) from v") == [(12,)]
     with pytest.raises(cf.ExportError, match="other objects depend on it"):
-        synced(place, form=Form(numbers="string"), reset=True)
+        synced(place, form=TableForm(numbers="string"), reset=True)
     assert stored(place) == FINAL
 
 
