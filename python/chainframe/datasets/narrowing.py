@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # Maximum number of times that a list is counted, which may grow meanwhile.
 MAX_COUNTS = 3
+# A count above this part of the result window may be that of the window, in place of a greater one.
+BELOW_WINDOW = 0.99
 # Number of requests up to which queries are run without a look at the list that they are parts of.
 DIRECT = 2
 
@@ -160,14 +162,15 @@ class Narrowing:
         if self._list_client is None or self._list_solver is not None or not ENDPOINTS[self.resource]["is counted"]:
             return None
         page = self._first_record(self._list_client, self._given, spent)
-        # A count about that of the result window may be any other.
-        is_known = page is not None and page.total is not None and page.total < self._window * 0.99
-        return page.total if is_known and page is not None else None
+        total = None if page is None else page.total
+        return total if total is not None and total < self._window * BELOW_WINDOW else None
 
     def _count(self, client: Client, wanted: Arguments, spent: list[Report]) -> int | None:
         """Number of records of a list, from a page of one record."""
         page = self._first_record(client, wanted, spent)
-        return None if page is None else page.total_pages if page.total is None else page.total
+        if page is None:
+            return None
+        return page.total_pages if page.total is None else page.total
 
     def _first_record(self, client: Client, wanted: Arguments, spent: list[Report]) -> Page[Any] | None:
         """A page of one record, whose report is added to `spent`."""
@@ -184,8 +187,10 @@ class Narrowing:
     @property
     def _window(self) -> float:
         """Number of records to which the list can be paged."""
-        is_limited = self._list_client is not None and ENDPOINTS[self.resource]["chain"] == "main"
-        return self._list_client.deployment.result_window if is_limited and self._list_client is not None else math.inf
+        if self._list_client is None or ENDPOINTS[self.resource]["chain"] != "main":
+            return math.inf
+        window: float = self._list_client.deployment.result_window
+        return window
 
     @property
     def page_size(self) -> int:
@@ -204,13 +209,12 @@ class Narrowing:
         if queries != [self._query] or self.resource != "transactions" or self._given:
             return None
         hashes = self._list_solver.points("tx_id")
-        with suppress(InvalidParameterError):
-            return (
-                (hashes, self._list_client.transactions_by_hash(hashes, chain=self._options["chain"]))
-                if hashes
-                else None
-            )
-        return None
+        if not hashes:
+            return None
+        try:
+            return hashes, self._list_client.transactions_by_hash(hashes, chain=self._options["chain"])
+        except InvalidParameterError:
+            return None
 
     def lookup(self, queries: list[Query[Any]]) -> Lookup | None:
         """Hashes to which a list can be narrowed if the API compares the right one."""

@@ -106,7 +106,7 @@ def follow(
     )
     def rows() -> Iterator[pa.Table]:
         state = dlt.current.resource_state()
-        loaded = _Loaded(state.get("heights", []), 4 * settle + 32)
+        loaded = _Loaded(state.get("heights", []), _remembered(settle))
         follower = query.follow(start=state.get("cursor", "beginning"), settle=settle, poll=None, undo=True)
         schema = None
         for event in follower:
@@ -127,6 +127,11 @@ def follow(
         query._warn_if_incomplete(follower.report)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     return rows()
+
+
+def _remembered(settle: int) -> int:
+    """Return how many loaded heights are kept: twice those that a follower keeps, below which it undoes nothing."""
+    return 2 * (2 * settle + 16)
 
 
 class _Loaded:
