@@ -134,11 +134,10 @@ impl Client {
             }
             Err(error) => {
                 let retry = self.on_error_response(&error, sent, replayed);
-                let skew = match &error {
-                    Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => {
-                        clock::of_response(&response, self.now()).map(|skew| (offset, skew))
-                    }
-                    _ => None,
+                let skew = if is_of_kind(&error, ApiErrorKind::ClockSkew) {
+                    clock::of_response(&response, self.now()).map(|skew| (offset, skew))
+                } else {
+                    None
                 };
                 let rejected = if is_rejection(&error) { generation } else { None };
                 Err(FailedAttempt { error, retry, skew, rejected, replayed, stale_connection: false })
@@ -210,5 +209,9 @@ impl FailedAttempt {
 
 /// True if the service does not accept the credentials.
 pub(super) fn is_rejection(error: &Error) -> bool {
-    matches!(error, Error::Service(error) if error.kind == ApiErrorKind::Authentication)
+    is_of_kind(error, ApiErrorKind::Authentication)
+}
+
+fn is_of_kind(error: &Error, kind: ApiErrorKind) -> bool {
+    matches!(error, Error::Service(error) if error.kind == kind)
 }

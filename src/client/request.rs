@@ -13,6 +13,7 @@ use super::error::{Error, Phase};
 use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
+use super::send::Admission;
 use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
@@ -66,24 +67,12 @@ impl Client {
             }
             attempts.sent += 1;
             on_send();
-            let mut observation = self.observe(endpoint, target, attempts.sent, admission.waited());
-            let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission, &mut observation);
             let started = Instant::now();
-            let outcome = match settings.deadline.map(|deadline| deadline.saturating_sub(attempts.spent)) {
-                None => attempt.await,
-                Some(left) => match tokio::time::timeout(left, attempt).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => {
-                        if let Some(observation) = &mut observation {
-                            observation.report.error = Some(Phase::Deadline.as_str());
-                        }
-                        self.record_deadline(target)?;
-                        return Err(self.deadline_exceeded(endpoint, attempts.sent));
-                    }
-                },
+            let Some(outcome) = self.attempt_in_time(endpoint, target, expectation, &attempts, admission).await else {
+                self.record_deadline(target)?;
+                return Err(self.deadline_exceeded(endpoint, attempts.sent));
             };
             attempts.spent += started.elapsed();
-            drop(observation);
             let failed = match outcome {
                 Ok(mut fetched) => {
                     self.inner.shared.budget.deposit();
@@ -104,6 +93,25 @@ impl Client {
             let pause = self.prepare_retry(target, policy, &mut attempts, failed).await?;
             attempts.spent += pause;
         }
+    }
+
+    /// Sends a request once. `None` if the deadline passed before its outcome.
+    async fn attempt_in_time(
+        &self,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        attempts: &Attempts,
+        admission: Admission,
+    ) -> Option<Result<Fetched, FailedAttempt>> {
+        let mut observation = self.observe(endpoint, target, attempts.sent, admission.waited());
+        let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission, &mut observation);
+        let Some(deadline) = self.settings().deadline else { return Some(attempt.await) };
+        let outcome = tokio::time::timeout(deadline.saturating_sub(attempts.spent), attempt).await.ok();
+        if let (None, Some(observation)) = (&outcome, &mut observation) {
+            observation.report.error = Some(Phase::Deadline.as_str());
+        }
+        outcome
     }
 
     /// Notes the response to a request, and what it shows of empty responses before it.

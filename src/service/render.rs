@@ -2,11 +2,13 @@
 //! declaration; values go out as they are kept, every one text but flags and lists.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 
 use super::filter::Filter;
+use super::listing::Listing;
 use super::parameters::{ParamValue, Parameters, years_after};
 use super::quirks::Turn;
 use super::schema::Table;
@@ -137,19 +139,7 @@ impl Renderer {
         let (connection, listings) = store.reader();
         let listing = listings.list(connection, table, &Filter::of(self.endpoint, table, parameters))?;
         let total = match since {
-            Some(since) => {
-                let mut times =
-                    connection.prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name))?;
-                // Newest first, so records that are too old are at the list's end.
-                let mut low = 0;
-                let mut high = listing.len();
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    let time: i64 = times.query_row([listing.get(middle)], |row| row.get(0))?;
-                    if time >= since { low = middle + 1 } else { high = middle }
-                }
-                low
-            }
+            Some(since) => count_since(since, connection, table, &listing)?,
             None => listing.len(),
         };
         let window = match self.endpoint.limit {
@@ -170,10 +160,7 @@ impl Renderer {
             if let Some(ranks) = turn.moved_ranks(self.endpoint, place, total) {
                 group = ranks;
             } else if turn.reorders_ties() && !group.contains(&place) {
-                let height = height_at(place);
-                let before = (0..place).rev().take_while(|other| height_at(*other) == height).count() as u64;
-                let after = (place + 1..total).take_while(|other| height_at(*other) == height).count() as u64;
-                group = if height.is_some() { place - before..place + after + 1 } else { place..place + 1 };
+                group = ties(place, total, height_at);
             }
             let served = if group.contains(&place) { turn.reordered(self.endpoint, place, &group) } else { place };
             let seq = listing.get(lag + served).ok_or(LookUpError::NotHeld)?;
@@ -197,8 +184,7 @@ impl Renderer {
         let filter = Filter::of(self.endpoint, table, &Parameters { values, page: 1, limit: 1 });
         let (connection, listings) = store.reader();
         let Some(last) = listings.list(connection, table, &filter)?.get(0) else { return Ok(None) };
-        let statement = format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name);
-        let time = connection.prepare_cached(&statement)?.query_row([last], |row| row.get(0))?;
+        let time = times_of(connection, table)?.query_row([last], |row| row.get(0))?;
         Ok(years_after(time, -1))
     }
 
@@ -261,6 +247,35 @@ impl Renderer {
         out.push('}');
         Ok(())
     }
+}
+
+/// Time of a row of a table.
+fn times_of<'c>(connection: &'c Connection, table: &Table) -> rusqlite::Result<CachedStatement<'c>> {
+    connection.prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name))
+}
+
+/// Number of records of a list from a time on. The newest come first, so records that are too old are at its end.
+fn count_since(since: i64, connection: &Connection, table: &Table, listing: &Listing<'_>) -> rusqlite::Result<u64> {
+    let mut times = times_of(connection, table)?;
+    let mut low = 0;
+    let mut high = listing.len();
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let time: i64 = times.query_row([listing.get(middle)], |row| row.get(0))?;
+        if time >= since { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
+/// The places around one that have records of the same height.
+fn ties(place: u64, total: u64, height_at: impl Fn(u64) -> Option<i64>) -> Range<u64> {
+    let height = height_at(place);
+    if height.is_none() {
+        return place..place + 1;
+    }
+    let before = (0..place).rev().take_while(|other| height_at(*other) == height).count() as u64;
+    let after = (place + 1..total).take_while(|other| height_at(*other) == height).count() as u64;
+    place - before..place + after + 1
 }
 
 /// Heights of the rows of a table that has them.

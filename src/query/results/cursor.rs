@@ -23,7 +23,7 @@ const MAX_EMPTY_RUNS: u32 = 3;
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
     // The cursor of an open list in that of its set lacks what it has in common with the set.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     version: u32,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     call: String,
@@ -62,7 +62,7 @@ pub struct Cursor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) set: Option<Box<SetCursor<Self>>>,
     /// Runs from here that ended before their first record.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
 }
 
@@ -75,7 +75,7 @@ impl Sealed for Cursor {
     const OTHER: &'static str = "is that of a follower; pass it to query.follow(start=...)";
 }
 
-fn is_none(number: &u32) -> bool {
+fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
@@ -256,20 +256,24 @@ impl Cursor {
                 query.chain()
             )));
         }
-        let is_plausible = cursor.list.is_plausible()
-            && cursor.division.as_ref().is_none_or(Division::is_plausible)
-            && i64::try_from(cursor.offset).is_ok()
-            && cursor.repeats.iter().all(|repeat| repeat.is_before(cursor.offset));
-        if let Some(members) = query.members() {
-            let is_of_set = cursor
-                .set
-                .as_ref()
-                .is_some_and(|set| set.is_of(members) && set.open.iter().all(|(_, at)| at.set.is_none()));
-            return if is_of_set { Ok((query, cursor)) } else { Err(Self::reject(Self::FORM)) };
-        }
-        if cursor.set.is_some() || cursor.slice > query.slices().count() || !is_plausible {
+        if !cursor.is_plausible(&query) {
             return Err(Self::reject(Self::FORM));
         }
         Ok((query, cursor))
+    }
+
+    /// True if it may be a position of the query.
+    fn is_plausible(&self, query: &Query) -> bool {
+        match (query.members(), &self.set) {
+            (Some(members), Some(set)) => set.is_of(members) && set.open.iter().all(|(_, at)| at.set.is_none()),
+            (None, None) => {
+                self.slice <= query.slices().count()
+                    && i64::try_from(self.offset).is_ok()
+                    && self.list.is_plausible()
+                    && self.division.as_ref().is_none_or(Division::is_plausible)
+                    && self.repeats.iter().all(|repeat| repeat.is_before(self.offset))
+            }
+            _ => false,
+        }
     }
 }

@@ -96,20 +96,7 @@ impl RankedReader {
             self.first_pages = response.total_pages;
         }
         let before = self.checkpoint();
-        let is_resumed = self.page == 0 && self.list.returned > 0;
-        let mut fresh = Vec::new();
-        let mut keys = Vec::new();
-        for row in 0..response.rows.len() {
-            let key = response.rows.key(row);
-            let is_fresh = self.known.insert(key);
-            if is_fresh {
-                keys.push(key);
-                fresh.push(row as u32);
-            }
-            // A pass after the first one finds again what the earlier ones found, and so does the page of a cursor.
-            let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
-            self.moved += u64::from(is_moved);
-        }
+        let fresh = self.take_fresh(response);
         // Records that were there before the length was requested, and are there after it, are counted by it.
         if self.length.exact().is_some_and(|length| length < self.num_still_listed(response)) {
             self.length = Length::Unknown;
@@ -123,8 +110,6 @@ impl RankedReader {
         let on_last_page = if request.page > full_pages { response.rows.len() as u64 } else { 0 };
         self.min_length = self.min_length.max(full_pages.saturating_mul(self.list.snapshot.page_rows()) + on_last_page);
         let is_without_news = fresh.is_empty();
-        self.list.delivered.push(keys.into_iter(), usize::MAX);
-        self.list.returned = self.list.delivered.end();
         if let Phase::Look { end_length } = self.phase {
             match self.end_of_pass(end_length, is_without_news && response.rows.len() > 0) {
                 Some(end) => self.list.end_with(end),
@@ -142,6 +127,27 @@ impl RankedReader {
             self.phase = Phase::Length;
         }
         Accepted { rows: 0..response.rows.len(), fresh: Some(fresh), before }
+    }
+
+    /// Takes the records of a response that are new, and returns their rows.
+    fn take_fresh(&mut self, response: &Response<'_>) -> Vec<u32> {
+        let is_resumed = self.page == 0 && self.list.returned > 0;
+        let mut fresh = Vec::new();
+        let mut keys = Vec::new();
+        for row in 0..response.rows.len() {
+            let key = response.rows.key(row);
+            let is_fresh = self.known.insert(key);
+            if is_fresh {
+                keys.push(key);
+                fresh.push(row as u32);
+            }
+            // A pass after the first one finds again what the earlier ones found, and so does the page of a cursor.
+            let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
+            self.moved += u64::from(is_moved);
+        }
+        self.list.delivered.push(keys.into_iter(), usize::MAX);
+        self.list.returned = self.list.delivered.end();
+        fresh
     }
 
     /// Number of records of the first page of this pass that a response has too.

@@ -175,32 +175,46 @@ pub fn grow<S: Sink>(
             transactions: 1,
         };
         let Some(deposit) = moved.deposit() else { continue };
-        let crossing = Crossing {
-            main: BridgeTransaction { id: transaction.id, height: block.height, time: block.time },
-            inward: true,
-            batch: false,
-            token: deposit.token,
-            account: deposit.from.clone(),
-            units: deposit.units,
-            id: String::new(),
-        };
-        let mut crossed = CrossChainTransaction::new(world, &mut random, &crossing);
-        crossed.zone_height = zone.height;
-        crossed.zone_time = zone.time;
-        if let Some(signer) = &focus.signer {
-            crossed.from.clone_from(signer);
-        }
-        if let Some(destination) = &focus.destination {
-            crossed.to.clone_from(destination);
-        }
-        // Only a holder can deposit; anyone can receive it.
-        if let Some(address) = focus.sender.as_ref().or(focus.receiver.as_ref()) {
-            crossed.target.clone_from(address);
-        }
+        let main = BridgeTransaction { id: transaction.id, height: block.height, time: block.time };
+        let crossed = crossed(world, &mut random, focus, deposit, main, &zone);
         sink.set_late(fate.below(1_000_000) < growth.late_ppm);
         sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &crossed)?;
         sink.set_late(false);
         sink.put(&schema::BLOCK, None, &zone)?;
     }
     Ok(())
+}
+
+/// A deposit of the main chain as a block of the zone chain has it.
+fn crossed<'w>(
+    world: &World,
+    random: &mut Random,
+    focus: &Focus,
+    deposit: &Transfer<'w>,
+    main: BridgeTransaction,
+    zone: &zone_chain::Block,
+) -> CrossChainTransaction<'w> {
+    let crossing = Crossing {
+        main,
+        inward: true,
+        batch: false,
+        token: deposit.token,
+        account: deposit.from.clone(),
+        units: deposit.units,
+        id: String::new(),
+    };
+    let mut crossed = CrossChainTransaction::new(world, random, &crossing);
+    crossed.zone_height = zone.height;
+    crossed.zone_time = zone.time;
+    if let Some(signer) = &focus.signer {
+        crossed.from.clone_from(signer);
+    }
+    if let Some(destination) = &focus.destination {
+        crossed.to.clone_from(destination);
+    }
+    // Only a holder can deposit; anyone can receive it.
+    if let Some(address) = focus.sender.as_ref().or(focus.receiver.as_ref()) {
+        crossed.target.clone_from(address);
+    }
+    crossed
 }
