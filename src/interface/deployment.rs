@@ -46,6 +46,11 @@ pub struct DeploymentError {
 const RESULT_WINDOW: u64 = 10_000;
 const LOG_WINDOW: u64 = 1_000;
 
+/// Number of records from which a list may have more than its pages show: the limits of the API are approximate.
+pub fn certain_window(window: u64) -> u64 {
+    window - window / 100
+}
+
 const PLACEHOLDERS: [&str; 4] = ["timestamp", "method", "target", "body"];
 
 impl Default for Deployment {

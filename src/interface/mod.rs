@@ -1,4 +1,4 @@
-//! Declaration of the API as data: nine record types, nine endpoints, the kinds of values, the error codes and the names
+//! Declaration of the API as data: record types, endpoints, the kinds of values, the error codes and the names
 //! of a deployment; and its rendering as an OpenAPI document.
 //! Everything else in the project is derived from it. No I/O and no decoding.
 
@@ -14,7 +14,7 @@ mod openapi;
 mod record_type;
 mod records;
 
-pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
+pub use deployment::{Deployment, DeploymentError, SignatureEncoding, certain_window};
 pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};

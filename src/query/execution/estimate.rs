@@ -8,8 +8,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use self::size::{
-    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, reaches_result_window, scale,
-    slice_size,
+    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, scale, slice_size,
 };
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
@@ -189,7 +188,8 @@ async fn continued(query: &Query, sampler: &Sampler, by_one: &Query, first: Size
     let below = sampler.fetch(by_one, Sample { top: Some(lowest), ..Sample::first(0, 1) }).await?;
     let below = slice_size(by_one, 0, &below).records.expected;
     let all = part + below;
-    let is_counted = !reaches_result_window(query, below);
+    let is_counted = !query.reaches_result_window(below);
+    // Both parts have the records of the lowest height: few, as a rule.
     let records = if is_counted { Bounds::between(all - all / 50, all, all) } else { Bounds::at_least(all) };
     Ok(Size::of_pages(records, records.map(|records| pages_of(query, records))))
 }
@@ -291,7 +291,7 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
         limitations.push(UNKNOWN_LENGTH.into());
     } else if page.total.is_some_and(|total| is_divided(query, total)) {
         // Its ranges may not divide it, which only reading them shows.
-    } else if wanted > records && reaches_result_window(query, records) {
+    } else if wanted > records && query.reaches_result_window(records) {
         limitations.push(query.with_narrowing(format!(
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
         )));

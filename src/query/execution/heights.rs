@@ -7,7 +7,7 @@ use super::height_search::{Block, Search, SearchStep, TimePosition};
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Chain, Endpoint, endpoint};
+use crate::interface::{Chain, Endpoint, certain_window, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
 use crate::query::results::{KeyedRows, SharedReport};
@@ -19,6 +19,9 @@ const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
 const MAX_REQUESTS: usize = 200;
+
+/// Last pages that are requested one after another, of a list that grows meanwhile.
+const MAX_LAST_PAGES: u32 = 3;
 
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.
@@ -187,15 +190,15 @@ impl<'c> Heights<'c> {
         let size = deployment.page_size_max(endpoint).map_or(1, u64::from);
         let window = deployment.max_results(endpoint.limit);
         let mut oldest = None;
-        // A list that grows has a further page now and then.
-        for _ in 0..3 {
+        // A list that grows has a further page now and then, but not at each of these.
+        for _ in 0..MAX_LAST_PAGES {
             let page = self.page(pages.max(1), must_have_rows).await?;
             let listed = self.blocks(&page.columns);
             oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
             match page.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
-                    let is_listed = window.is_none_or(|window| pages * size < window - window / 100);
+                    let is_listed = window.is_none_or(|window| pages * size < certain_window(window));
                     return Ok((oldest, is_listed && page.total_pages == Some(pages)));
                 }
             }

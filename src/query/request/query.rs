@@ -12,7 +12,7 @@ use super::set::{self, Members, with_value};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Order, Param, RecordType, Shape};
+use crate::interface::{Endpoint, Order, Param, RecordType, Shape, certain_window};
 use crate::message::{Hint, Message};
 
 /// Wire name of the filter by block hash.
@@ -71,26 +71,14 @@ impl Query {
         if chain.is_empty() {
             return Err(Error::parameter("chain", Message::new("must not be empty").hint(Hint::Omit("chain".into()))));
         }
-        let max_items = match options.max_items {
-            Some(most) => {
-                Some(u64::try_from(most).map_err(|_| Error::parameter("max_items", format!("({most}) must be >= 0")))?)
+        let max_items = options.max_items.map(checked_max_items).transpose()?;
+        let page_size = match client.settings().deployment.page_size_max(endpoint) {
+            Some(max) => Some(checked_page_size(options.page_size, max, max_items)?),
+            None if options.page_size.is_some() => {
+                let problem = format!("is not accepted by {}(), which has no pages", endpoint.name);
+                return Err(Error::parameter("page_size", problem));
             }
             None => None,
-        };
-        let page_size = match (client.settings().deployment.page_size_max(endpoint), options.page_size) {
-            (None, None) => None,
-            (None, Some(_)) => {
-                return Err(Error::parameter(
-                    "page_size",
-                    format!("is not accepted by {}(), which has no pages", endpoint.name),
-                ));
-            }
-            (Some(max), Some(size)) => match u32::try_from(size).ok().filter(|size| (1..=max).contains(size)) {
-                Some(size) => Some(size),
-                None => return Err(Error::parameter("page_size", format!("({size}) must be between 1 and {max}"))),
-            },
-            // The maximum takes the fewest requests; a smaller limit needs no more records than it returns.
-            (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
         };
         Ok(Self {
             client: client.clone(),
@@ -316,6 +304,11 @@ impl Query {
         self.client.settings().deployment.max_results(self.endpoint.limit)
     }
 
+    /// True if a list of this many records ends about at the result window.
+    pub(in crate::query) fn reaches_result_window(&self, records: u64) -> bool {
+        self.result_window().is_some_and(|window| records >= certain_window(window))
+    }
+
     /// True if a slice includes records without a time. Each slice may return them; only the first includes them.
     pub(in crate::query) fn includes_undated(&self, slice: u64) -> bool {
         slice == 0 && !self.options.exclude_undated
@@ -339,4 +332,17 @@ impl Query {
         }
         self.client.target(self.endpoint, params.iter().map(|(name, value)| (*name, value.as_str())))
     }
+}
+
+fn checked_max_items(most: i64) -> Result<u64, Error> {
+    u64::try_from(most).map_err(|_| Error::parameter("max_items", format!("({most}) must be >= 0")))
+}
+
+/// Number of records of a page. The maximum takes the fewest requests; a smaller limit needs no more records than it returns.
+fn checked_page_size(requested: Option<i64>, max: u32, max_items: Option<u64>) -> Result<u32, Error> {
+    let Some(size) = requested else {
+        return Ok(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32));
+    };
+    let fitting = u32::try_from(size).ok().filter(|size| (1..=max).contains(size));
+    fitting.ok_or_else(|| Error::parameter("page_size", format!("({size}) must be between 1 and {max}")))
 }

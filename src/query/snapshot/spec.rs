@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::interface::certain_window;
 use crate::message::Hint;
 
 /// Kinds of lists by the changes to expect while they are read.
@@ -68,9 +69,9 @@ impl Default for Tuning {
 }
 
 impl ListSpec {
-    /// Number of records from which a list may be longer than its pages show. The limits of the API are approximate.
+    /// Number of records from which a list may be longer than its pages show.
     pub fn window(&self) -> u64 {
-        self.result_window.map_or(u64::MAX, |window| window - window / 100)
+        self.result_window.map_or(u64::MAX, certain_window)
     }
 
     /// True for a count that may be that of the result window: the list may have any number of records more.

@@ -132,7 +132,7 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
 /// True if a list with `total` records is read by ranges of values beyond the result window.
 pub(super) fn is_divided(query: &Query, total: u64) -> bool {
     let is_wanted = query.max_items().is_none_or(|most| most >= total);
-    let is_beyond = reaches_result_window(query, total) && !list_spec(query, None).is_capped(total);
+    let is_beyond = query.reaches_result_window(total) && !list_spec(query, None).is_capped(total);
     query.endpoint().divider().is_some() && is_wanted && is_beyond
 }
 
@@ -164,10 +164,5 @@ pub(super) fn counts_pages_only(query: &Query) -> bool {
 /// True if a list of this many records is continued by height below the result window.
 pub(super) fn continues_below(query: &Query, records: u64) -> bool {
     let is_wanted = query.max_items().is_none_or(|most| most >= records);
-    is_wanted && query.height_bound().is_some() && reaches_result_window(query, records)
-}
-
-/// True if a list of this many records ends about at the result window.
-pub(super) fn reaches_result_window(query: &Query, records: u64) -> bool {
-    query.result_window().is_some_and(|window| records >= window - window / 100)
+    is_wanted && query.height_bound().is_some() && query.reaches_result_window(records)
 }

@@ -27,6 +27,14 @@ use crate::query::snapshot::{FirstPage, ListReader, PageRequest, Rows};
 const GROWN: &str = "The list has grown by more than the result window while it was read: whether blocks of it were replaced \
                      meanwhile is not known";
 
+/// Shares of the result window are in fifths.
+const FIFTHS: u64 = 5;
+/// Share from which on the list itself is cut, so that a fifth is left for records that are added while it is read.
+const CUT_FIFTHS: u64 = 4;
+/// Share that a range is to have. One with more than the whole window is split again, which costs its first page: ranges that are
+/// expected to have less may have two thirds more than that.
+const RANGE_FIFTHS: u64 = 3;
+
 /// Reading of a list beyond the result window.
 pub(super) enum Dividing {
     /// The list ends there: its order matters.
@@ -86,7 +94,7 @@ impl CutPage<'_> {
     /// True if the page is the last but few that can be requested.
     fn is_near_window(&self) -> bool {
         let end = (self.offset + self.rows.len() as u64).saturating_add_signed(self.list.drift());
-        self.reachable().is_some_and(|reachable| end > reachable / 5 * 4)
+        self.reachable().is_some_and(|reachable| end > reachable / FIFTHS * CUT_FIFTHS)
     }
 
     /// Rows before those of the lowest height, and that height, if the page shows where it begins.
@@ -187,7 +195,7 @@ impl DividedList {
 
 /// Number of ranges that a list of `records` records is split into, which have most of a window each.
 fn parts(records: u64, window: u64) -> u64 {
-    records.div_ceil((window / 5 * 3).max(1)).max(2)
+    records.div_ceil((window / FIFTHS * RANGE_FIFTHS).max(1)).max(2)
 }
 
 impl Run {
