@@ -17,8 +17,12 @@ use crate::query::snapshot::{ListReader, PageRequest, Rows};
 /// Pages that are requested to find the one of a height. In a list with one record for each height, it is one.
 const MAX_LOOKS: u32 = 8;
 
-/// Records of a range of heights, with the height up to which they are all.
-type Read = Option<(i64, Vec<Columns>)>;
+/// All records of a range of heights up to one of them.
+pub(super) struct CompleteRows {
+    pub up_to: i64,
+    /// The rows of each response.
+    pub pages: Vec<Columns>,
+}
 
 pub(super) struct CountedRange<'q> {
     list: &'q Query,
@@ -45,8 +49,10 @@ impl<'q> CountedRange<'q> {
         Self { list, report }
     }
 
-    /// Reads the range from `low` on, up to about `max_rows` records. None if they are not found.
-    pub async fn read(&self, (low, high): (i64, i64), max_rows: u64) -> Result<Read, Error> {
+    /// Reads a range from its lowest height on, up to about `max_rows` records. None if they are not found.
+    pub async fn read(&self, heights: RangeInclusive<i64>, max_rows: u64) -> Result<Option<CompleteRows>, Error> {
+        let low = *heights.start();
+        let high = *heights.end();
         let mut reader = ListReader::new(list_spec(self.list, None));
         let request = PageRequest::first(self.list.page_size());
         let page = self.fetch(request, false).await?;
@@ -57,7 +63,7 @@ impl<'q> CountedRange<'q> {
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
         // A run reads downwards: it begins as many pages above `low` as may be held, and ends with the page of `low`.
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
-        let (start, complete_to) = if top <= 1 {
+        let (start, up_to) = if top <= 1 {
             (self.list.clone().into(), high)
         } else {
             // The run continues after this page as from a cursor, so that its reader proves the rest as it proves any list.
@@ -68,11 +74,12 @@ impl<'q> CountedRange<'q> {
             // More records of the height above may be on that page.
             (QueryStart::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
         };
-        if complete_to < low {
+        if up_to < low {
             return Ok(None);
         }
         let all = self.read_down(&start, low, bottom + 2 - top.max(1)).await?;
-        Ok(Some((complete_to, all.iter().map(|columns| within(columns, low..=complete_to)).collect())))
+        let pages = all.iter().map(|columns| within(columns, low..=up_to)).collect();
+        Ok(Some(CompleteRows { up_to, pages }))
     }
 
     /// The page with the newest records that are not above `height`, or one just above it.

@@ -256,7 +256,7 @@ impl Follow {
                         self.report.add_contradiction(NOT_DELIVERED);
                     }
                     let record = self.plan.list.endpoint().record();
-                    let records = records_between(record, &self.reads.rows, above, up_to, overlap);
+                    let records = records_between(record, &self.reads.pages, above, up_to, overlap);
                     self.report.update(|report| report.records += records.len() as u64);
                     if records.is_empty() { FollowItem::Moved } else { FollowItem::Batch(records) }
                 }

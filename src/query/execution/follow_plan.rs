@@ -1,13 +1,14 @@
 //! Plan of following a query, by the declaration of its call, and the queries that read it.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::counted_range::CountedRange;
-use super::heights::{self, Heights};
+use super::counted_range::{CompleteRows, CountedRange};
+use super::heights::{self, ChainHeights};
 use super::query_start::QueryStart;
 use super::resolve::resolve;
 use super::run::Run;
@@ -16,7 +17,9 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
-use crate::query::follow::{ChainHead, Changes, FollowSpec, Forgets, HeadSource, OldestKnown, Poll, Proof, Ranges};
+use crate::query::follow::{
+    ChainHead, Changes, FollowSpec, Forgets, HeadSource, OldestKnown, Poll, Ranges, RoundProof,
+};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{End, Rows};
@@ -139,8 +142,8 @@ impl FollowPlan {
             head: head_source(&list),
             ranges: ranges(&list),
             proof: match endpoint.shape {
-                Shape::Paged { total: Some(_), .. } => Proof::Count,
-                Shape::Paged { total: None, .. } | Shape::Direct => Proof::Recheck,
+                Shape::Paged { total: Some(_), .. } => RoundProof::Count,
+                Shape::Paged { total: None, .. } | Shape::Direct => RoundProof::Recheck,
             },
             until: None,
             forgets: match endpoint.limit {
@@ -169,14 +172,14 @@ impl FollowPlan {
 
     /// The head of the chain.
     pub async fn head(&self, report: &SharedReport) -> Result<Option<ChainHead>, Error> {
-        let Some(shared) = &self.shared_head else { return Heights::of(&self.list, report).head().await };
+        let Some(shared) = &self.shared_head else { return ChainHeights::of(&self.list, report).head().await };
         let mut known = shared.0.lock().await;
         if let Some((at, head)) = *known
             && at.elapsed() < self.max_head_age()
         {
             return Ok(head);
         }
-        let head = Heights::of(&self.list, report).head().await?;
+        let head = ChainHeights::of(&self.list, report).head().await?;
         *known = Some((Instant::now(), head));
         Ok(head)
     }
@@ -200,38 +203,39 @@ impl FollowPlan {
     /// Reads all records of a range of heights, which has new records from `first` on only.
     pub async fn read_range(
         &self,
-        (low, high): (i64, i64),
+        heights: RangeInclusive<i64>,
         first: i64,
         max_rows: u64,
         report: &SharedReport,
     ) -> Result<RangeRead, Error> {
-        let read = match self.spec.ranges {
-            Ranges::None => return Ok(RangeRead::TooLarge { rows: 0, reached: high }),
+        let low = *heights.start();
+        let high = *heights.end();
+        match self.spec.ranges {
+            Ranges::None => Ok(RangeRead::TooLarge { rows: 0, reached: high }),
             Ranges::List => {
                 // No request whether the list reaches back so far: the follower notices a gap by itself.
                 let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
-                let budget = Budget { max_rows, heights: Some((first.min(high), high)) };
-                return Ok(match collect(&query, budget, self.max_in_flight, report).await? {
-                    Collected::All(rows) => RangeRead::UpTo(high, rows),
+                let limit = ReadLimit { max_rows, heights: Some(first.min(high)..=high) };
+                Ok(match collect(&query, limit, self.max_in_flight, report).await? {
+                    Collected::All(pages) => RangeRead::Complete(CompleteRows { up_to: high, pages }),
                     Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
-                });
+                })
             }
-            Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await,
+            Ranges::ByHeight => self.read_heights(heights, max_rows, report).await.map(RangeRead::Complete),
             Ranges::ByCount => {
                 // A few heights are read one by one, and so are those whose pages are not found.
                 let counted = match max_rows {
                     u64::MAX => None,
-                    _ => CountedRange::new(&self.list, report).read((low, high), max_rows).await?,
+                    _ => CountedRange::new(&self.list, report).read(heights, max_rows).await?,
                 };
-                if let Some((up_to, rows)) = counted {
-                    return Ok(RangeRead::UpTo(up_to, rows));
+                if let Some(read) = counted {
+                    return Ok(RangeRead::Complete(read));
                 }
-                let first = if low > 0 { None } else { Heights::of(&self.list, report).first().await? };
+                let first = if low > 0 { None } else { ChainHeights::of(&self.list, report).first().await? };
                 let low = first.unwrap_or(low);
-                self.read_heights((low, high), max_rows, report).await
+                self.read_heights(low..=high, max_rows, report).await.map(RangeRead::Complete)
             }
-        };
-        read.map(|(up_to, rows)| RangeRead::UpTo(up_to, rows))
+        }
     }
 
     /// The error of a height whose records cannot all be paged through.
@@ -244,13 +248,15 @@ impl FollowPlan {
 
     async fn read_heights(
         &self,
-        (low, high): (i64, i64),
+        heights: RangeInclusive<i64>,
         max_rows: u64,
         report: &SharedReport,
-    ) -> Result<(i64, Vec<Columns>), Error> {
-        let each = stream::iter(low..=high).map(|height| async move {
+    ) -> Result<CompleteRows, Error> {
+        let high = *heights.end();
+        let each = stream::iter(heights).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let read = collect(&query, Budget::NONE, 1, report).await.map_err(|error| self.too_large(height, error))?;
+            let read =
+                collect(&query, ReadLimit::NONE, 1, report).await.map_err(|error| self.too_large(height, error))?;
             let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
             Ok::<_, Error>((height, rows))
         });
@@ -261,40 +267,44 @@ impl FollowPlan {
             count += rows.iter().map(|columns| columns.rows() as u64).sum::<u64>();
             all.extend(rows);
             if count > max_rows || height == high {
-                return Ok((height, all));
+                return Ok(CompleteRows { up_to: height, pages: all });
             }
         }
-        Ok((high, all))
+        Ok(CompleteRows { up_to: high, pages: all })
     }
 }
 
 /// Outcome of reading a range of heights.
 pub(super) enum RangeRead {
-    /// The rows of each response, complete up to this height.
-    UpTo(i64, Vec<Columns>),
+    Complete(CompleteRows),
     /// More records than may be held: `rows` of them are from `reached` on.
-    TooLarge { rows: u64, reached: i64 },
+    TooLarge {
+        rows: u64,
+        reached: i64,
+    },
 }
 
 /// Most records of a read.
-struct Budget {
+struct ReadLimit {
     max_rows: u64,
     /// Heights that may have records, over which those of the first page are extrapolated.
-    heights: Option<(i64, i64)>,
+    heights: Option<RangeInclusive<i64>>,
 }
 
-impl Budget {
+impl ReadLimit {
     const NONE: Self = Self { max_rows: u64::MAX, heights: None };
 
     /// True if the records will be far more than may be held, if those below are as dense as these.
     fn is_exceeded(&self, rows: u64, reached: i64) -> bool {
-        let Some((low, high)) = self.heights else { return false };
+        let Some(heights) = &self.heights else { return false };
         if self.max_rows == u64::MAX || rows == 0 {
             return false;
         }
         // A range that is too large is read in halves, so that a wrong guess costs requests and nothing else.
-        let read = (high as f64 - reached as f64 + 1.0).max(1.0);
-        let expected = rows as f64 * (high as f64 - low as f64 + 1.0) / read;
+        let high = *heights.end() as f64;
+        let low = *heights.start() as f64;
+        let read = (high - reached as f64 + 1.0).max(1.0);
+        let expected = rows as f64 * (high - low + 1.0) / read;
         rows > self.max_rows || expected > 2.0 * self.max_rows as f64
     }
 }
@@ -304,17 +314,17 @@ enum Collected {
     TooLarge { rows: u64, reached: i64 },
 }
 
-/// The whole result of a query, unless it has more records than the budget.
+/// The whole result of a query, unless it has more records than the limit.
 async fn collect(
     query: &Query,
-    budget: Budget,
+    limit: ReadLimit,
     max_in_flight: usize,
     report: &SharedReport,
 ) -> Result<Collected, Error> {
     let mut run = Run::new(&QueryStart::from(query.clone()));
     let mut all = Vec::new();
     let mut count = 0;
-    if budget.max_rows < u64::MAX {
+    if limit.max_rows < u64::MAX {
         // The first page may show that there are too many.
         run.set_max_in_flight(1);
     }
@@ -326,7 +336,7 @@ async fn collect(
                 let rows = page.columns.rows();
                 let reached = (0..rows).rev().find_map(|row| Rows::height(&page.columns, row)).unwrap_or(i64::MAX);
                 all.push(page.columns);
-                if budget.is_exceeded(count, reached) {
+                if limit.is_exceeded(count, reached) {
                     break Ok(Collected::TooLarge { rows: count, reached });
                 }
             }

@@ -20,7 +20,7 @@ use crate::query::request::{Members, Query};
 use crate::query::results::{Records, Report, SharedReport, Verdict};
 
 /// A list by its index, and the outcome of a step of its follower.
-type Answered = (usize, Box<Follow>, Result<FollowStep, Error>);
+type Stepped = (usize, Box<Follow>, Result<FollowStep, Error>);
 
 /// Dropping it, or a future of it, cancels its requests and loses no event.
 pub struct FollowSet {
@@ -37,7 +37,7 @@ pub struct FollowSet {
     unopened: VecDeque<usize>,
     /// Followers that are due, the first one longest.
     due: VecDeque<(usize, Box<Follow>)>,
-    asked: JoinSet<Answered>,
+    asked: JoinSet<Stepped>,
     /// Followers between two rounds, by the time of the next one.
     resting: BTreeMap<(Instant, usize), Box<Follow>>,
     /// The report of each follower as far as it is part of that of the set.

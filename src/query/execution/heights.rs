@@ -27,7 +27,7 @@ const MAX_LAST_PAGES: u32 = 3;
 /// transactions count as absent on a chain whose blocks the API does not list.
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
     let report = SharedReport::default();
-    let found = Heights::new(client, chain, name, &report).find(time).await?;
+    let found = ChainHeights::new(client, chain, name, &report).find(time).await?;
     if report.empty_responses_reason().is_some() {
         let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
         let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
@@ -56,7 +56,7 @@ struct NewestBlocks {
 }
 
 /// Searches heights of one chain. Each search starts from the blocks that earlier ones fetched.
-pub(super) struct Heights<'c> {
+pub(super) struct ChainHeights<'c> {
     client: &'c Client,
     chain: Chain,
     name: Option<&'c str>,
@@ -67,7 +67,7 @@ pub(super) struct Heights<'c> {
     shown: ShownRecords,
 }
 
-impl<'c> Heights<'c> {
+impl<'c> ChainHeights<'c> {
     pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
         Self { client, chain, name, report, head: None, search: None, shown: ShownRecords::new() }
     }
@@ -259,7 +259,7 @@ fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
 
 /// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.
 pub(super) async fn fetch_newest_rows(query: &Query, report: &SharedReport) -> Result<Columns, Error> {
-    Heights::of(query, report).first_rows(Vec::new()).await
+    ChainHeights::of(query, report).first_rows(Vec::new()).await
 }
 
 /// Times of the blocks in a page, by height.

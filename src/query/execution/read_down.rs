@@ -6,12 +6,35 @@ use crate::client::Error;
 use crate::columns::{Columns, StringLayout};
 use crate::interface::RecordType;
 use crate::message::{Hint, Message};
-use crate::query::follow::{ExportOverlap, RowFacts};
+use crate::query::follow::{ExportOverlap, RowFacts, facts};
 use crate::query::request::Query;
 use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
 
-/// A page and the facts of its rows.
-pub(super) type PageRows = (Columns, Vec<RowFacts>);
+/// A page that was read, and the facts of its rows.
+#[derive(Clone)]
+pub(super) struct ReadPage {
+    columns: Columns,
+    pub facts: Vec<RowFacts>,
+}
+
+impl ReadPage {
+    pub fn new(columns: Columns) -> Self {
+        Self { facts: facts(&columns), columns }
+    }
+
+    /// The rows from a height on.
+    pub fn rows_from(&self, low: i64) -> Self {
+        let mut wanted = Vec::new();
+        let mut kept = Vec::new();
+        for (row, facts) in (0..).zip(&self.facts) {
+            if facts.height.is_some_and(|height| height >= low) {
+                wanted.push(row);
+                kept.push(*facts);
+            }
+        }
+        Self { columns: self.columns.take(&wanted), facts: kept }
+    }
+}
 
 /// A read from the newest page down.
 pub(super) struct ReadDown {
@@ -70,34 +93,35 @@ impl ReadDown {
 /// Records of pages above a height and up to another one, oldest first, without those of the overlap.
 pub(super) fn records_between(
     record: &'static RecordType,
-    pages: &[PageRows],
+    pages: &[ReadPage],
     above: i64,
     up_to: i64,
     mut overlap: Option<ExportOverlap>,
 ) -> Records {
     let mut wanted = Vec::new();
-    for (page, (_, rows)) in pages.iter().enumerate().rev() {
-        for (row, facts) in rows.iter().enumerate().rev() {
+    for (page, read) in pages.iter().enumerate().rev() {
+        for (row, facts) in read.facts.iter().enumerate().rev() {
             let Some(height) = facts.height.filter(|height| *height > above && *height <= up_to) else { continue };
             if !overlap.as_mut().is_some_and(|overlap| overlap.take(facts)) {
-                wanted.push((height, page, row as u32));
+                wanted.push(WantedRow { height, page, row: row as u32 });
             }
         }
     }
     // Heights read one by one came in ascending order.
-    wanted.sort_by_key(|(height, ..)| *height);
+    wanted.sort_by_key(|row| row.height);
     let mut built = RecordsBuilder::new(record, StringLayout::Utf8);
     let count = wanted.len();
-    for run in wanted.chunk_by(|one, other| one.1 == other.1) {
-        let rows: Vec<u32> = run.iter().map(|(.., row)| *row).collect();
-        built.push(&pages[run[0].1].0.take(&rows), count.saturating_sub(built.rows() + rows.len()));
+    for of_page in wanted.chunk_by(|one, other| one.page == other.page) {
+        let rows: Vec<u32> = of_page.iter().map(|wanted| wanted.row).collect();
+        let page = &pages[of_page[0].page];
+        built.push(&page.columns.take(&rows), count.saturating_sub(built.rows() + rows.len()));
     }
     built.finish()
 }
 
-/// The rows of a page from a height on.
-pub(super) fn from_height((columns, rows): &PageRows, low: i64) -> PageRows {
-    let wanted = rows.iter().zip(0..).filter(|(row, _)| row.height.is_some_and(|height| height >= low));
-    let (rows, indices): (Vec<RowFacts>, Vec<u32>) = wanted.map(|(row, index)| (*row, index)).unzip();
-    (columns.take(&indices), rows)
+/// A row that is delivered, by the index of its page and its own.
+struct WantedRow {
+    height: i64,
+    page: usize,
+    row: u32,
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::height_search::TimePosition;
-use super::heights::Heights;
+use super::heights::ChainHeights;
 use super::recorded_range::RecordedRange;
 use crate::client::Error;
 use crate::interface::ResultLimit;
@@ -41,7 +41,7 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
 async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
-    let mut heights = Heights::of(query, report);
+    let mut heights = ChainHeights::of(query, report);
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             TimePosition::At(height) => Some(height),
@@ -86,7 +86,7 @@ fn first_block_unknown(lowest: i64) -> String {
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
 async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error> {
     let Some(height) = query.start_height() else { return Ok(query) };
-    let block = Heights::of(&query, report).block(height).await?;
+    let block = ChainHeights::of(&query, report).block(height).await?;
     let is_recent = block.is_some_and(|block| is_recent(&query, block.time));
     Ok(query.with_recent(is_recent))
 }

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use crate::query::snapshot::{ListReader, ListSpec, PageRequest, Response, Rows};
 
 /// Records of a page, which are told apart by their positions.
-struct Positions {
+struct PositionRows {
     first: u64,
     count: u64,
 }
 
-impl Rows for Positions {
+impl Rows for PositionRows {
     fn len(&self) -> usize {
         self.count as usize
     }
@@ -47,7 +47,7 @@ pub(super) fn requests_of(spec: ListSpec, length: u64, concurrency: usize) -> u6
         }
         let Some(request) = in_flight.pop_front() else { return requests };
         let first = (request.page - 1).saturating_mul(request.limit).min(length);
-        let rows = Positions { first, count: request.limit.min(length - first) };
+        let rows = PositionRows { first, count: request.limit.min(length - first) };
         let total_pages = Some(length.div_ceil(request.limit));
         let response =
             Response { rows: &rows, page: Some(request.page), limit: Some(request.limit), total_pages, total: None };

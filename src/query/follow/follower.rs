@@ -7,7 +7,7 @@ use super::fingerprint::RowFacts;
 use super::first_records::{FirstRecords, Rechecked};
 use super::pace::Pace;
 use super::reading::Reading;
-use super::spec::{Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
+use super::spec::{Event, FollowSpec, Forgets, HeadSource, Poll, Request, RoundProof, Start, Stop};
 use super::state::{ChainHead, Changes, FollowState, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
@@ -239,7 +239,7 @@ impl Follower {
     /// The pages of the reading are of one instant, if the list has a count.
     pub fn on_verified(&mut self) -> Result<Vec<Event>, Error> {
         let Phase::Verify(conclusion) = self.phase else { return Ok(Vec::new()) };
-        if self.spec.proof == Proof::Recheck && !Bug::FinalLookSkipped.is_planted() {
+        if self.spec.proof == RoundProof::Recheck && !Bug::FinalLookSkipped.is_planted() {
             self.phase = Phase::Recheck(conclusion, 1);
             return Ok(Vec::new());
         }

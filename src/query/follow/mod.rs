@@ -17,7 +17,7 @@
 //! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |
 //! | | | something new; held back, and the head was not requested in this round | `Head` |
 //! | | | reaches down to what is known | as after `ReadDown` |
-//! | | | reading on is dearer than reading ranges, or holds too many records | `Range` |
+//! | | | reading on takes more requests than reading ranges, or holds too many records | `Range` |
 //! | | | otherwise | `ReadDown` |
 //! | `ReadDown` | `Older` | the next page | `ReadDown` |
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
@@ -53,5 +53,5 @@ mod tests;
 
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
-pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};
+pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Ranges, Request, RoundProof, Start, Stop};
 pub use state::{ChainHead, Changes, ExportOverlap, FollowState, OldestKnown};

@@ -4,7 +4,7 @@ use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
 use super::reading::Reading;
-use super::spec::{Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
+use super::spec::{Event, EventKind, Forgets, HeadSource, Ranges, RoundProof, Stop};
 use super::state::{Changes, FollowState, LastRound};
 use crate::planted::Bug;
 
@@ -216,7 +216,7 @@ impl Follower {
 
     /// True if the reading holds more records than it may, or is going to: a list with a count shows it on its first page.
     fn is_too_large(&self, depth: i64) -> bool {
-        let is_foreseen = self.round.pages == 1 && self.spec.proof == Proof::Count;
+        let is_foreseen = self.round.pages == 1 && self.spec.proof == RoundProof::Count;
         let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
         let to_come = self.round.more.map_or(to_come, |more| to_come.min(more as f64));
         self.round.reading.rows() as f64 + to_come * self.spec.page_size as f64 > self.spec.max_rows as f64

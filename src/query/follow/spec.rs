@@ -51,7 +51,7 @@ pub enum Ranges {
 
 /// Proof that the pages of a reading down are of one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum RoundProof {
     /// The API counts the list, so that its reader proves it.
     Count,
     /// The first records of the reading are still there after it: the list has only grown.
@@ -69,7 +69,7 @@ pub struct FollowSpec {
     pub poll: Poll,
     pub head: HeadSource,
     pub ranges: Ranges,
-    pub proof: Proof,
+    pub proof: RoundProof,
     /// Height up to which heights are delivered, all of which were settled before.
     pub until: Option<i64>,
     pub forgets: Forgets,

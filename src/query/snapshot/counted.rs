@@ -57,7 +57,7 @@ impl CountedReader {
 
     fn go_ahead(&mut self) {
         self.phase = Phase::Ahead;
-        self.list.follow();
+        self.list.set_next_page();
     }
 
     fn on_page(&mut self, view: &View<'_>) -> Result<Accepted, Error> {

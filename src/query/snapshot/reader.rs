@@ -60,7 +60,7 @@ pub(super) trait Reader {
             list.set_anchors(&view, rows.clone());
         }
         let accepted = self.accept(&view, rows);
-        self.list_mut().follow();
+        self.list_mut().set_next_page();
         self.finish(&view, accepted)
     }
 

@@ -91,7 +91,7 @@ impl ListState {
         snapshot.page_limit = spec.page_size;
         let drift = Drift { offset: drift, ..Drift::default() };
         let mut list = Self { snapshot, delivered, drift, proof, returned, bound, ..Self::new(spec) };
-        list.follow();
+        list.set_next_page();
         list
     }
 
@@ -134,8 +134,8 @@ impl ListState {
         PageRequest { page, ..PageRequest::first(self.spec.page_size) }
     }
 
-    /// Continues with the page of the next record.
-    pub fn follow(&mut self) {
+    /// Requests ahead from the page of the next record on.
+    pub fn set_next_page(&mut self) {
         self.next_page = self.position(self.delivered.end()) / self.snapshot.page_rows() + 1;
     }
 

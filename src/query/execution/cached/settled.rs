@@ -8,7 +8,7 @@ use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
-use crate::query::execution::heights::{Heights, fetch_newest_rows};
+use crate::query::execution::heights::{ChainHeights, fetch_newest_rows};
 use crate::query::execution::run::Run;
 use crate::query::results::Records;
 
@@ -155,7 +155,7 @@ impl CachedRead {
             return Some(head - settle);
         }
         // The query does not fail with it: its result is complete.
-        let newest = Heights::of(&self.query, run.report()).newest().await.ok().flatten()?;
+        let newest = ChainHeights::of(&self.query, run.report()).newest().await.ok().flatten()?;
         self.saw_head(run, newest.height).await;
         Some(newest.height - settle)
     }
@@ -212,7 +212,7 @@ impl CachedRead {
 
     /// Requests the block of a height.
     async fn block(&self, run: &Run, height: i64) -> Result<Option<Anchor>, Error> {
-        let rows = Heights::of(&self.query, run.report()).block_rows(height).await?;
+        let rows = ChainHeights::of(&self.query, run.report()).block_rows(height).await?;
         Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
     }
 }

@@ -4,9 +4,9 @@ use super::Follow;
 use crate::client::Error;
 use crate::message::Message;
 use crate::query::execution::follow_plan::RangeRead;
-use crate::query::execution::heights::Heights;
-use crate::query::execution::read_down::{PageRows, ReadDown, from_height};
-use crate::query::follow::{Event, Request, RowFacts, Stop, facts};
+use crate::query::execution::heights::ChainHeights;
+use crate::query::execution::read_down::{ReadDown, ReadPage};
+use crate::query::follow::{Event, Request, RowFacts, Stop};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::End;
 
@@ -15,10 +15,10 @@ pub(super) struct RoundReads {
     pub down: Option<ReadDown>,
     /// A second read, which proves the first one.
     pub recheck: Option<ReadDown>,
-    /// Rows of the round, in the order of the list.
-    pub rows: Vec<PageRows>,
+    /// Pages of the round, in the order of the list.
+    pub pages: Vec<ReadPage>,
     /// Rows of the reading that belong to the ranges after it.
-    kept: Option<Vec<PageRows>>,
+    kept: Option<Vec<ReadPage>>,
 }
 
 impl RoundReads {
@@ -30,7 +30,7 @@ impl RoundReads {
 
     /// True if a record without a height is below one of a height that is settled. Those above wait for a block.
     pub fn has_unplaced(&self, settled: i64) -> bool {
-        let rows = self.rows.iter().flat_map(|(_, rows)| rows);
+        let rows = self.pages.iter().flat_map(|page| &page.facts);
         let mut below = rows.skip_while(|row| row.height.is_none_or(|height| height > settled));
         below.any(|row| row.height.is_none())
     }
@@ -54,7 +54,7 @@ impl Follow {
                 Ok(Vec::new())
             }
             Request::Oldest => {
-                let Some(first) = Heights::of(&self.plan.list, &self.report).first().await? else {
+                let Some(first) = ChainHeights::of(&self.plan.list, &self.report).first().await? else {
                     let problem = "(\"beginning\") needs the first height of the chain, to which the list does not \
                                    reach back; pass ";
                     let problem = Message::new(problem).parameter("start_height").text(" to the call");
@@ -67,7 +67,7 @@ impl Follow {
                 if self.reads.down.as_ref().is_none_or(|down| down.returned > 0) {
                     self.reads.down = Some(ReadDown::new(&self.plan.list, self.repeats));
                 }
-                self.reads.rows.clear();
+                self.reads.pages.clear();
                 self.reads.kept = None;
                 self.read_page(1).await
             }
@@ -81,39 +81,39 @@ impl Follow {
                 self.follower().on_verified()
             }
             Request::Recheck { page } => self.recheck(page).await,
-            Request::Range { low, high, max_rows } => self.read_range((low, high), max_rows).await,
+            Request::Range { low, high, max_rows } => self.read_range(low, high, max_rows).await,
         }
     }
 
     /// Reads a range. What was read down of it is not requested again.
-    async fn read_range(&mut self, (low, high): (i64, i64), max_rows: u64) -> Result<Vec<Event>, Error> {
+    async fn read_range(&mut self, low: i64, high: i64, max_rows: u64) -> Result<Vec<Event>, Error> {
         let kept_from = self.follower().kept_from().unwrap_or(i64::MAX);
         if self.reads.kept.is_none() && kept_from < i64::MAX {
-            let pages = std::mem::take(&mut self.reads.rows);
-            self.reads.kept = Some(pages.iter().map(|page| from_height(page, kept_from)).collect());
+            let pages = std::mem::take(&mut self.reads.pages);
+            self.reads.kept = Some(pages.iter().map(|page| page.rows_from(kept_from)).collect());
         }
-        let (end, mut rows) = match &self.reads.kept {
+        let (end, mut pages) = match &self.reads.kept {
             Some(kept) if kept_from <= high => (kept_from - 1, kept.clone()),
             _ => (high, Vec::new()),
         };
         let mut up_to = high;
         if low <= end {
             let first = self.follower().first_due();
-            match self.plan.read_range((low, end), first, max_rows, &self.report).await? {
+            match self.plan.read_range(low..=end, first, max_rows, &self.report).await? {
                 RangeRead::TooLarge { rows, reached } => {
                     self.follower().on_large_range(end, rows, reached);
                     return Ok(Vec::new());
                 }
-                RangeRead::UpTo(reached, pages) => {
-                    up_to = if reached < end { reached } else { high };
-                    rows.extend(pages.into_iter().map(|columns| (columns.clone(), facts(&columns))));
+                RangeRead::Complete(read) => {
+                    up_to = if read.up_to < end { read.up_to } else { high };
+                    pages.extend(read.pages.into_iter().map(ReadPage::new));
                 }
             }
         }
         self.reads.down = None;
-        self.reads.rows = rows;
+        self.reads.pages = pages;
         // The follower is told of complete heights only.
-        let rows = self.reads.rows.iter().flat_map(|(_, rows)| rows).copied();
+        let rows = self.reads.pages.iter().flat_map(|page| &page.facts).copied();
         let rows: Vec<RowFacts> = rows.filter(|row| row.height.is_none_or(|height| height <= up_to)).collect();
         self.follower().on_range(up_to, &rows)
     }
@@ -133,12 +133,13 @@ impl Follow {
             None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
         };
         self.reads.absorb(&self.report);
-        let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();
+        let page = page.map(|page| ReadPage::new(page.columns));
+        let rows = page.as_ref().map_or(&[][..], |page| &page.facts);
         if let Some(down) = &mut self.reads.down {
-            down.check_order(&rows)?;
+            down.check_order(rows)?;
         }
-        let events = self.follower().on_page(&rows, stop);
-        self.reads.rows.extend(page.map(|page| (page.columns, rows)));
+        let events = self.follower().on_page(rows, stop);
+        self.reads.pages.extend(page);
         events
     }
 
@@ -155,7 +156,7 @@ impl Follow {
             _ => Stop::List,
         };
         self.reads.absorb(&self.report);
-        let rows = page.map(|page| facts(&page.columns)).unwrap_or_default();
-        self.follower().on_recheck(&rows, stop)
+        let page = page.map(|page| ReadPage::new(page.columns));
+        self.follower().on_recheck(page.as_ref().map_or(&[], |page| &page.facts), stop)
     }
 }

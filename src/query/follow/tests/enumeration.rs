@@ -2,7 +2,7 @@
 
 use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::client::Error;
-use crate::query::follow::{Changes, FollowSpec, HeadSource, Proof, Ranges, Start};
+use crate::query::follow::{Changes, FollowSpec, HeadSource, Ranges, RoundProof, Start};
 
 /// Changes of the chain, and a restart. A late record is the last one: it is noticed where heights are read again.
 const CHANGES: [Option<Change>; 7] = [
@@ -175,7 +175,7 @@ fn uncounted(changes: Changes, settle: i64) -> Counts {
     let mut sum = Counts::default();
     for head in [HeadSource::List, HeadSource::Chain] {
         for page_size in 1..=3 {
-            let spec = FollowSpec { proof: Proof::Recheck, head, ..spec(changes, settle, page_size) };
+            let spec = FollowSpec { proof: RoundProof::Recheck, head, ..spec(changes, settle, page_size) };
             for blocks in [2, 5] {
                 let counts = enumerate(spec.clone(), &Chain::new(blocks, 1), budget(), &CHANGES[..6]);
                 sum.schedules += counts.schedules;

@@ -6,8 +6,8 @@ use crate::client::Error;
 use crate::query::follow::fingerprint::{RowFacts, spread};
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
-    ChainHead, Changes, Event, EventKind, FollowSpec, FollowState, Follower, HeadSource, Poll, Proof, Ranges, Request,
-    Start, Stop,
+    ChainHead, Changes, Event, EventKind, FollowSpec, FollowState, Follower, HeadSource, Poll, Ranges, Request,
+    RoundProof, Start, Stop,
 };
 
 /// Steps in which a follower does what a test waits for.
@@ -185,7 +185,7 @@ pub fn spec(changes: Changes, settle: i64, page_size: u64) -> FollowSpec {
         poll: Poll::Every(Duration::from_secs(1)),
         head: HeadSource::List,
         ranges: Ranges::None,
-        proof: Proof::Count,
+        proof: RoundProof::Count,
         until: None,
         forgets: Forgets::Never,
         page_size,
@@ -253,7 +253,7 @@ impl Run {
                     self.down = ReadDown::new(chain);
                     self.rows.clear();
                 }
-                let is_live = request != Request::Newest && self.follower.spec().proof == Proof::Recheck;
+                let is_live = request != Request::Newest && self.follower.spec().proof == RoundProof::Recheck;
                 let page = if is_live {
                     self.down.live_page(chain, &self.rows, page_size)
                 } else {

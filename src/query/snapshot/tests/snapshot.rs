@@ -23,7 +23,7 @@ fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, Pag
     second_page_of(0, limit, rows, reported)
 }
 
-/// The same if another page follows.
+/// Position, page size and page sizes of the second page, if a third one follows.
 fn before_the_last(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
     second_page_of(3, limit, rows, reported)
 }

@@ -59,7 +59,7 @@ impl UncountedReader {
 
     /// Continues with the page of the next record, and several pages in flight where these may be read in parallel.
     pub(super) fn go_ahead(&mut self) {
-        self.list.follow();
+        self.list.set_next_page();
         let needs_overlap = self.is_overlapping() && self.list.snapshot.mark.is_none();
         self.phase = if needs_overlap { Phase::Overlap(Attempt::First) } else { Phase::Ahead { new_mark: None } };
     }
