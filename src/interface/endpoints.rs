@@ -1,4 +1,4 @@
-//! The nine endpoints, each declared once.
+//! The endpoints, each declared once.
 
 use super::endpoint::{Bound, Chain, Endpoint, Order, Param, ParamKind, ParamRole, ResultLimit, Shape};
 

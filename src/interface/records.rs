@@ -1,4 +1,4 @@
-//! The nine record types, each field declared once: our name, the wire's names, its kind, its meaning.
+//! The record types, each field declared once: our name, the wire's names, its kind, its meaning.
 //!
 //! `{main}` and `{zone}` in a wire name stand for the names of the deployment. Where the API has several spellings of one
 //! member, all are listed and any is accepted; the first is the one the local service writes.

@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::client::Client;
 use crate::client::Error;
-use crate::interface::{Param, endpoint};
+use crate::interface::{Endpoint, Param, endpoint};
 use crate::python::base::arguments;
 use crate::python::base::query_arguments;
 use crate::python::query::query::Query;
@@ -78,7 +78,7 @@ fn query(
     args: &Bound<'_, PyTuple>,
     named: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Query> {
-    let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
+    let endpoint = declared(call)?;
     let required = endpoint.params.iter().filter(|param| param.required).map(|param| param.name);
     let mut given = Vec::new();
     let mut options = Options::default();
@@ -111,8 +111,9 @@ fn query(
 /// A value of a parameter as a call sends it.
 #[pyfunction]
 pub fn _sent_value(call: &str, parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
-    let param = endpoint(call).and_then(|endpoint| endpoint.param(parameter));
-    let param = param.ok_or_else(|| PyTypeError::new_err(format!("{call} has no parameter {parameter:?}")))?;
+    let param = declared(call)?
+        .param(parameter)
+        .ok_or_else(|| PyTypeError::new_err(format!("{call} has no parameter {parameter:?}")))?;
     let value = query_arguments::argument(parameter, value, param.kind)?;
     Ok(core::sent_value(param, &value)?)
 }
@@ -128,11 +129,14 @@ pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query
     resumed(client, cursor, None)
 }
 
+fn declared(call: &str) -> PyResult<&'static Endpoint> {
+    endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))
+}
+
 fn new_query(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Query> {
-    let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
-    let made = core::Query::new(&client.get().inner, endpoint, args, options);
-    let start = made?.into();
-    Ok(Query::new(client, client.get().progress, start))
+    let endpoint = declared(call)?;
+    let query = core::Query::new(&client.get().inner, endpoint, args, options)?;
+    Ok(Query::new(client, client.get().progress, query.into()))
 }
 
 fn resumed(client: &Bound<'_, Client>, cursor: &str, query: Option<&Bound<'_, Query>>) -> PyResult<Query> {

@@ -1,4 +1,4 @@
-//! `Client`: settings from arguments and the environment, and the nine calls.
+//! `Client`: settings from arguments and the environment, and the calls.
 
 use std::future::ready;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use super::local_server::{LocalService, faults, logged, quirks};
 use crate::python::base::arguments::{DeferredArg, named};
@@ -19,7 +20,7 @@ getters! { LocalService {
 impl LocalService {
     #[getter]
     fn faults_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.inner.faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        as_json(&self.inner.faults())
     }
 
     fn set_faults(&self, json_text: &str) -> PyResult<()> {
@@ -28,17 +29,17 @@ impl LocalService {
 
     #[getter]
     fn unused_faults_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.inner.unused_faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        as_json(&self.inner.unused_faults())
     }
 
     #[getter]
     fn quirks_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.inner.quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        as_json(&self.inner.quirks())
     }
 
     #[getter]
     fn unused_quirks_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.inner.unused_quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+        as_json(&self.inner.unused_quirks())
     }
 
     fn set_quirks(&self, json_text: &str) -> PyResult<()> {
@@ -87,6 +88,10 @@ impl LocalService {
     fn set_clock_skew(&self, seconds: DeferredArg<f64>) -> PyResult<()> {
         Ok(self.inner.set_clock_skew(seconds.named("clock_skew")?)?)
     }
+}
+
+fn as_json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 /// The user's response to a request. An exception goes to `sys.unraisablehook`, as in other threads.

@@ -16,7 +16,7 @@ use crate::python::base::{arguments, convert};
 /// Fields of a repr.
 const SHOWN_FIELDS: usize = 5;
 
-// The base of the nine record classes.
+// The base of the record classes.
 #[doc = doc!(Record)]
 #[pyclass(subclass, frozen, mapping, module = "chainframe")]
 pub struct Record {

@@ -1,4 +1,4 @@
-//! The nine record classes. A class needs a Rust type of its own, so their names stand here once more; that they are
+//! The record classes. A class needs a Rust type of its own, so their names stand here once more; that they are
 //! the declared ones is checked when the module is made.
 
 use std::sync::Arc;
