@@ -83,8 +83,11 @@ class Dataset(pads.Dataset):
         **_options: object,
     ) -> Scanner:
         """Prepare a scan. Options about files and threads are accepted and have no effect."""
-        self._last = Scanner(self._query, columns, self._combined(filter), batch_size)
+        self._last = self._scanner_of(columns, self._combined(filter), batch_size)
         return self._last
+
+    def _scanner_of(self, columns: Columns | None, expression: pc.Expression | None, batch_size: int) -> Scanner:
+        return Scanner(self._query, columns, expression, batch_size)
 
     def _combined(self, expression: pc.Expression | None) -> pc.Expression | None:
         if self._expression is None or expression is None:

@@ -90,15 +90,8 @@ class SharedDataset(Dataset):
         # By filter; `None` for the list without one.
         self._fetches: dict[str | None, Fetch] = {}
 
-    def scanner(  # type: ignore[override]
-        self,
-        columns: Columns | None = None,
-        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
-        batch_size: int = BATCH_SIZE,
-        **_options: object,
-    ) -> Scanner:
-        self._last = _SharedScanner(self, self._query, columns, self._combined(filter), batch_size)
-        return self._last
+    def _scanner_of(self, columns: Columns | None, expression: pc.Expression | None, batch_size: int) -> Scanner:
+        return _SharedScanner(self, self._query, columns, expression, batch_size)
 
     def fetch(self, expression: pc.Expression | None) -> Fetch:
         """The records that a filter may accept, as far as they were fetched."""

@@ -114,10 +114,9 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
             self._native.set_respond(None)
             return
         deployment = self._native.deployment
-        function = respond
 
         def called(entry: dict[str, Any]) -> str | None:
-            given = function(_requests.describe(entry, deployment))
+            given = respond(_requests.describe(entry, deployment))
             return None if given is None else json.dumps({"kind": "body", **given})
 
         self._native.set_respond(called)
