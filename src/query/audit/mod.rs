@@ -13,6 +13,7 @@
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | order | a record above those that an earlier run returned | a reason |
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason |
+//! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |
@@ -26,6 +27,7 @@
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
 mod arguments;
+mod blocks;
 mod forks;
 mod growth;
 mod heights;
@@ -45,6 +47,7 @@ mod tests;
 mod unreturned;
 
 pub use arguments::Arguments;
+pub use blocks::{Blocks, Source};
 pub use growth::Seen;
 pub use list::ListAudit;
 pub use looks::page_of_both;

@@ -2,6 +2,7 @@
 //! slices and its position. Up to `OPEN` of them for each request in flight are open at a time, and each is asked for one
 //! page after the other, so that short lists end while long ones are read.
 
+mod across;
 mod ended;
 mod open_list;
 mod outcome;
@@ -25,6 +26,7 @@ use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
 use crate::process;
+use crate::query::audit::Blocks;
 use crate::query::request::{Members, Query};
 use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, SeenLog, SharedReport};
 
@@ -85,6 +87,10 @@ pub(super) struct Set {
     outcome: Outcome,
     /// The records that other lists may return again, where each is returned once.
     unique: Option<Unique>,
+    /// Blocks of the records of all lists.
+    blocks: Blocks,
+    /// Lists that have ended without records, and without a reason.
+    empty: Vec<usize>,
     /// The error of a list that may send no further request. It is raised once the requests of the other lists are
     /// answered, which count as sent.
     spent: Option<Error>,
@@ -111,6 +117,8 @@ impl Set {
             num_pages: 0,
             outcome: Outcome::default(),
             unique: None,
+            blocks: Blocks::default(),
+            empty: Vec::new(),
             spent: None,
             is_finished: false,
         };
@@ -225,6 +233,7 @@ impl Set {
         if page.columns.rows() > 0 {
             self.num_pages += 1;
             self.begin_at_once = None;
+            self.compare_blocks(index, &page.columns, report);
         }
         let ended = &self.ended;
         let unique = self.unique.as_mut();
@@ -317,7 +326,11 @@ impl Set {
         self.ended.insert(index);
         self.begun.remove(&index);
         self.begin_at_once = None;
-        self.outcome.add(index, &self.members.values[index], list.counts(), error, report);
+        let counts = list.counts();
+        if counts.records == 0 && counts.reasons.is_empty() && error.is_none() {
+            self.empty.push(index);
+        }
+        self.outcome.add(index, &self.members.values[index], counts, error, report);
         self.account(report);
     }
 
@@ -344,6 +357,7 @@ impl Set {
             return Err(error.clone());
         }
         if !std::mem::replace(&mut self.is_finished, true) {
+            self.doubt_absent_blocks(report);
             self.outcome.refusals(&self.members).into_iter().for_each(|reason| report.add_reason(reason));
             report.finish();
         }

@@ -14,7 +14,7 @@ use crate::columns::Columns;
 use crate::decode;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::Arguments;
+use crate::query::audit::{Arguments, Source};
 use crate::query::execution::progress::{Position, progress};
 use crate::query::execution::reasons::{contradictions, limits};
 use crate::query::execution::selection::{Selection, Selector};
@@ -156,6 +156,11 @@ impl Delivery<'_> {
         let Self { query, fetcher, output, dividing, page, .. } = self;
         output.delivered += columns.rows() as u64;
         output.evidence.add(columns);
+        if !query.is_paged() || dividing.divided().is_some() {
+            let source = if query.is_paged() { Source::List(fetcher.slice) } else { Source::Lookup };
+            output.blocks.add(source, columns);
+            output.blocks.reasons().into_iter().for_each(|reason| output.report.add_contradiction(reason));
+        }
         if page.columns.rows() > 0 {
             output.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
         }

@@ -1,5 +1,6 @@
 //! `RunOutput`: what a run has returned so far, and what it reports of that.
 
+use crate::query::audit::Blocks;
 use crate::query::evidence::Evidence;
 use crate::query::results::{Partial, PartialMark, Report, SharedReport};
 
@@ -14,6 +15,8 @@ pub(super) struct RunOutput {
     pub report: SharedReport,
     /// Evidence of the records.
     pub evidence: Evidence,
+    /// Blocks of records that do not come from one list.
+    pub blocks: Blocks,
     /// True if the caller hands out the pages that are collected.
     pub is_handed_out: bool,
     /// Slice and offset of the first page.
@@ -32,7 +35,15 @@ pub(super) struct OutputMark {
 
 impl RunOutput {
     pub fn new(partial: Partial, report: SharedReport) -> Self {
-        Self { delivered: 0, partial, report, evidence: Evidence::default(), is_handed_out: false, began: None }
+        Self {
+            delivered: 0,
+            partial,
+            report,
+            evidence: Evidence::default(),
+            blocks: Blocks::default(),
+            is_handed_out: false,
+            began: None,
+        }
     }
 
     /// The output before the next record; `None` in a run that streams.

@@ -6,6 +6,7 @@ use super::Run;
 use super::output::{OutputMark, RunOutput};
 use crate::client::Error;
 use crate::process::ForkSafeMutex;
+use crate::query::audit::Source;
 use crate::query::execution::reasons::{UNKNOWN_LENGTH, contradictions, limits};
 use crate::query::snapshot::{End, ListCheckpoint};
 
@@ -51,6 +52,7 @@ impl Run {
         if !self.output.rewind(start) {
             return false;
         }
+        self.output.blocks.forget(Source::List(slice));
         if let Some(query) = self.whole.take() {
             self.query = query;
         }

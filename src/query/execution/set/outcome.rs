@@ -56,10 +56,7 @@ impl Outcome {
             self.error.get_or_insert_with(|| error.clone());
         }
         for reason in reasons.iter() {
-            report.add_reason(reason.clone());
-            if !self.reasons.contains(reason) {
-                self.reasons.push(reason.clone());
-            }
+            self.add_reason(reason.clone(), report);
         }
         report.update(|report| evidence::add(&mut report.evidence, argument, list.evidence));
         self.update_verdict(index, report, |verdict| {
@@ -72,6 +69,26 @@ impl Outcome {
                 error: error.map(|error| error.message()),
             };
         });
+    }
+
+    /// Adds a reason why lists that have ended without records are incomplete.
+    pub fn doubt_empty(&mut self, lists: &[usize], reason: &Message, report: &SharedReport) {
+        self.add_reason(reason.clone(), report);
+        let reasons = self.shared(vec![reason.clone()]);
+        for index in lists {
+            self.update_verdict(*index, report, |verdict| {
+                verdict.complete = false;
+                verdict.reasons = reasons.clone();
+            });
+        }
+    }
+
+    /// Adds a reason why the set is incomplete, once.
+    pub fn add_reason(&mut self, reason: Message, report: &SharedReport) {
+        report.add_reason(reason.clone());
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
     }
 
     /// The one copy of these reasons.

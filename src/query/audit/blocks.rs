@@ -1,0 +1,101 @@
+//! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A height has
+//! one block, and a block has one height: otherwise the records are not of one chain.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::known_keys::KeyHasher;
+use crate::query::snapshot::Rows;
+
+/// Blocks that are kept.
+const KEPT: usize = 1 << 14;
+
+/// The origin of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Lookup,
+    /// A list by its index. Its own audit compares its records with each other.
+    List(u64),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    /// Block and source of each height.
+    at_heights: HashMap<i64, (u64, Source)>,
+    /// Height and source of each block.
+    heights: HashMap<u64, (i64, Source), BuildHasherDefault<KeyHasher>>,
+    /// The lowest and the highest height.
+    ends: Option<(i64, i64)>,
+    /// A height with two blocks, and the source of the second one.
+    mixed: Option<(i64, Source)>,
+    /// Two heights of one block, and the source of the second one.
+    contradictory: Option<(i64, i64, Source)>,
+}
+
+impl Blocks {
+    /// Takes returned records, by the first of those that follow each other in one block.
+    pub fn add(&mut self, source: Source, rows: &dyn Rows) {
+        let mut latest = None;
+        for row in 0..rows.len() {
+            if let Some(height) = rows.height(row) {
+                let (lowest, highest) = self.ends.unwrap_or((height, height));
+                self.ends = Some((lowest.min(height), highest.max(height)));
+            }
+            let (Some(height), Some(block)) = (rows.height(row), rows.block(row)) else { continue };
+            if latest.replace((height, block)) != Some((height, block)) {
+                self.add_block(source, height, block);
+            }
+        }
+    }
+
+    fn add_block(&mut self, source: Source, height: i64, block: u64) {
+        if self.heights.len() >= KEPT || self.at_heights.len() >= KEPT {
+            self.heights.clear();
+            self.at_heights.clear();
+        }
+        let (known, by) = *self.at_heights.entry(height).or_insert((block, source));
+        if known != block && are_compared(by, source) {
+            self.mixed.get_or_insert((height, source));
+        }
+        let (known, by) = *self.heights.entry(block).or_insert((height, source));
+        if known != height && are_compared(by, source) {
+            self.contradictory.get_or_insert((known, height, source));
+        }
+    }
+
+    /// Forgets the records of a list that is read again.
+    pub fn forget(&mut self, source: Source) {
+        self.at_heights.retain(|_, (_, by)| *by != source);
+        self.heights.retain(|_, (_, by)| *by != source);
+        self.mixed = self.mixed.filter(|(_, by)| *by != source);
+        self.contradictory = self.contradictory.filter(|(_, _, by)| *by != source);
+    }
+
+    /// True if there are records of heights below and above.
+    pub fn have_both_sides_of(&self, height: i64) -> bool {
+        self.ends.is_some_and(|(lowest, highest)| lowest < height && height < highest)
+    }
+
+    /// Why the records are not of one chain.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if let Some((height, _)) = self.mixed {
+            reasons.push(format!(
+                "Records of height {height} are of two blocks: the chain was reorganized between two responses, or a part of \
+                 the service has another block. Run the query again."
+            ));
+        }
+        // Where all records have one hash, it is none.
+        if let Some((height, other, _)) = self.contradictory.filter(|_| self.heights.len() > 1) {
+            reasons.push(format!(
+                "Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."
+            ));
+        }
+        reasons
+    }
+}
+
+/// False of two records of one list.
+fn are_compared(source: Source, other: Source) -> bool {
+    source != other || source == Source::Lookup
+}

@@ -1,0 +1,39 @@
+//! Comparisons of the lists of a set with each other.
+
+use super::Set;
+use crate::columns::Columns;
+use crate::interface::Order;
+use crate::query::audit::Source;
+use crate::query::results::SharedReport;
+
+impl Set {
+    /// Compares the blocks of a page with those of the other lists.
+    pub(super) fn compare_blocks(&mut self, index: usize, rows: &Columns, report: &SharedReport) {
+        self.blocks.add(Source::List(index as u64), rows);
+        for reason in self.blocks.reasons() {
+            self.outcome.add_reason(reason.into(), report);
+        }
+    }
+
+    /// Gives a reason for blocks that the API does not have, and has others below and above them.
+    pub(super) fn doubt_absent_blocks(&mut self, report: &SharedReport) {
+        if self.query.endpoint().order != Order::Consecutive || self.members.name != "height" {
+            return;
+        }
+        let mut absent = Vec::new();
+        for list in &self.empty {
+            let height = self.members.values[*list].parse();
+            if height.is_ok_and(|height| self.blocks.have_both_sides_of(height)) {
+                absent.push(*list);
+            }
+        }
+        let Some(first) = absent.first() else { return };
+        let height = &self.members.values[*first];
+        let missing = if absent.len() == 1 { "1 block is".to_owned() } else { format!("{} blocks are", absent.len()) };
+        let reason = format!(
+            "The API returned no block of height {height}, although it has blocks below and above it: {missing} missing. Run the \
+             query again."
+        );
+        self.outcome.doubt_empty(&absent, &reason.into(), report);
+    }
+}

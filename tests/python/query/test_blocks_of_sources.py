@@ -1,0 +1,101 @@
+"""Records of several look-ups or lists: one height has one block, and one block has one height."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from strict_server import Request, Response, StrictServer, page_of, rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+
+Row = dict[str, Any]
+HASHES = [f"0x{index:064x}" for index in range(25)]
+WALLETS = [f"0x{index:040x}" for index in range(3)]
+TWO_BLOCKS = "Records of height 7 are of two blocks"
+TWO_HEIGHTS = "Records of one block hash have two heights, "
+
+
+def block_of(index: int, second: Row) -> Row:
+    """The block of the record of that index: the last one has another."""
+    others = {"height": "5", "blockHash": "0x5"}
+    last = {"height": "7", "blockHash": "0x7", **second}
+    return {0: {"height": "7", "blockHash": "0x7"}, 24: last, 2: last}.get(index, others)
+
+
+def read(server: StrictServer, call: str, second: Row, *, is_streamed: bool) -> cf.Report:
+    def transactions(request: Request) -> Response:
+        ids = request.query["txId"].split(",")
+        indices = [HASHES.index(tx_id) for tx_id in ids]
+        rows = [{"txId": HASHES[index], "logIndex": "1", **block_of(index, second)} for index in indices]
+        return rows_of(call, rows)
+
+    def of_wallet(request: Request) -> Response:
+        index = WALLETS.index(request.query["address"])
+        row = {"txId": HASHES[index], "from": WALLETS[index], "to": "0xfe", **block_of(index, second)}
+        return page_of(call, [row])
+
+    server.on(call, of_wallet if call == "address_transactions" else transactions)
+    with server.client() as client:
+        queries: dict[str, cf.Query[Any]] = {
+            "transactions_by_hash": client.transactions_by_hash(HASHES),
+            "logs": client.logs(HASHES),
+            "address_transactions": client.address_transactions(WALLETS),
+        }
+        query = queries[call]
+        count = len(list(query)) if is_streamed else len(query.collect())
+        assert count == (3 if call == "address_transactions" else 25)
+        report = query.report if is_streamed else query.collect().report
+    assert report is not None
+    return report
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("call", ["transactions_by_hash", "logs", "address_transactions"])
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [({"blockHash": "0x9"}, TWO_BLOCKS), ({"height": "8"}, TWO_HEIGHTS)],
+    ids=["two blocks", "two heights"],
+)
+def test_records_of_two_responses_that_are_not_of_one_chain_are_reported(
+    server: StrictServer, call: str, second: Row, problem: str, *, is_streamed: bool
+) -> None:
+    report = read(server, call, second, is_streamed=is_streamed)
+    assert any(reason.startswith(problem) for reason in report.reasons), report.reasons
+    assert not report.complete
+
+
+@pytest.mark.parametrize("call", ["transactions_by_hash", "logs", "address_transactions"])
+@pytest.mark.parametrize(
+    "second",
+    [{}, {"blockHash": "0x9", "height": "9"}, {"blockHash": "", "height": ""}, {"blockHash": "0x0000"}],
+    ids=["same", "other block", "pending", "unknown hash"],
+)
+def test_records_of_one_chain_have_no_such_reason(server: StrictServer, call: str, second: Row) -> None:
+    report = read(server, call, second, is_streamed=False)
+    assert not any("block" in reason for reason in report.reasons if "12 months" not in reason), report.reasons
+
+
+def test_one_hash_for_all_blocks_is_none(server: StrictServer) -> None:
+    rows = [{"txId": HASHES[index], "height": str(index), "blockHash": "0xsame"} for index in range(3)]
+    server.on("transactions_by_hash", rows_of("transactions_by_hash", rows))
+    with server.client() as client:
+        assert client.transactions_by_hash(HASHES[:3]).collect().report.complete
+
+
+def test_block_that_is_absent_between_others_of_a_set_is_reported(server: StrictServer) -> None:
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        rows = [] if height in {"7", "99"} else [{"hash": f"0x{height}", "height": height}]
+        return page_of("blocks", rows)
+
+    server.on("blocks", block)
+    with server.client() as client:
+        records = client.blocks(height=[5, 7, 9, 99]).collect()
+        assert "no block of height 7, although" in records.report.reasons[0]
+        incomplete = {value for value, verdict in records.report.by_argument.items() if not verdict["complete"]}
+        assert incomplete == {"7"}
+        # There may be none beyond.
+        assert client.blocks(height=[7, 9, 99]).collect().report.complete
