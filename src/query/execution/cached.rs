@@ -8,8 +8,10 @@
 //!
 //! The first pages of a list show that the chain is still the one that is kept: a settled record has the hash of its
 //! block. For the others the hash of a settled block above them is requested (`settled`). Whatever contradicts what is
-//! kept removes it, and the query is read as if there were no cache.
+//! kept removes it, and the query is read as if there were no cache. What the result lacks then without a reorganization that
+//! would explain it is a reason (`lacking`).
 
+mod lacking;
 mod list;
 mod list_run;
 mod read;

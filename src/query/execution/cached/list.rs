@@ -15,7 +15,7 @@ fn shows_head(query: &Query) -> bool {
 }
 
 /// True if the last record is younger than a year.
-fn ends_recently(records: &Records, query: &Query) -> bool {
+pub(super) fn ends_recently(records: &Records, query: &Query) -> bool {
     let last = records.len().checked_sub(1).and_then(|last| records.locate(last));
     let Some((time, (columns, row))) = records.record().time().zip(last) else { return false };
     matches!(columns.value(time, row), Value::Time(time) if is_recent(query, time))
@@ -74,6 +74,11 @@ impl HeldList {
             records,
             shape,
         })
+    }
+
+    /// All records that were kept.
+    pub fn records(&self) -> &Records {
+        &self.records
     }
 
     /// True if a page reaches down to settled heights.

@@ -1,6 +1,7 @@
 //! `CachedRead`: the read of one list, or of slices, with what the cache has of it.
 
-use super::list::{Difference, HeldList, Joint, Settled};
+use super::lacking;
+use super::list::{Difference, HeldList, Joint, Settled, ends_recently};
 use super::{INCOMPLETE, highest_block, note, now};
 use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
 use crate::client::Error;
@@ -88,6 +89,8 @@ pub(super) struct CachedRead {
     pub kind: CachedKind,
     /// Number of removals from the cache when the run began to read what is not known.
     discards: u64,
+    /// Records that were kept of the result, if they were not served: the service may contradict them.
+    pub contradicted: Option<Records>,
 }
 
 impl CachedRead {
@@ -104,7 +107,7 @@ impl CachedRead {
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
         let key = key(start)?;
-        Ok(Some(Self { cache, query, key, record, started, kind, discards: 0 }))
+        Ok(Some(Self { cache, query, key, record, started, kind, discards: 0, contradicted: None }))
     }
 
     /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
@@ -135,6 +138,7 @@ impl CachedRead {
 
     /// Keeps the records of a run that was read to its end.
     pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
+        self.compare_contradicted(run, records);
         match &self.kind {
             CachedKind::List(_) if run.is_divided() => note(run, DIVIDED),
             CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
@@ -145,6 +149,17 @@ impl CachedRead {
             CachedKind::Fixed => self.keep_fixed(run, records).await,
         }
         Ok(())
+    }
+
+    /// Gives a reason if a result lacks records that were kept, although the chain was not reorganized. The beginning of a list
+    /// may end above them.
+    fn compare_contradicted(&self, run: &Run, records: &Records) {
+        let Some(kept) = self.contradicted.as_ref().filter(|_| self.query.max_items().is_none()) else { return };
+        let drops_old = self.query.endpoint().limit == ResultLimit::LastYear && !ends_recently(kept, &self.query);
+        if let Some(reason) = lacking::reason(records, kept, drops_old) {
+            run.report().add_contradiction(reason);
+            run.report().update(|report| report.complete = false);
+        }
     }
 
     /// Returns the entry of the result.
@@ -236,7 +251,10 @@ impl CachedRead {
         let Some(entry) = self.held(run).await else { return Ok(None) };
         let read_at = entry.facts.read_at;
         let Some(held) = HeldList::new(entry, &self.query, self.cache.settle()) else { return Ok(None) };
-        let Some((shape, joint)) = self.met(run, &held).await? else { return Ok(None) };
+        let Some((shape, joint)) = self.met(run, &held).await? else {
+            self.contradicted = Some(held.records().clone());
+            return Ok(None);
+        };
         let fresh = run.partial().read();
         let records = held.join(&fresh, &joint);
         self.count_held(run, records.len() - joint.fresh, self.started);

@@ -20,7 +20,7 @@ const HEAD_VALID: i64 = 60_000;
 impl CachedRead {
     /// Returns a range of heights, lowest first. Otherwise the caller reads the heights above those that are kept, which the
     /// run has collected.
-    pub(super) async fn known_heights(&self, run: &mut Run) -> Result<(Option<Records>, HeightsRead), Error> {
+    pub(super) async fn known_heights(&mut self, run: &mut Run) -> Result<(Option<Records>, HeightsRead), Error> {
         let mut held = self.held(run).await.and_then(|entry| HeldHeights::new(entry, self.record));
         let mut range = HeightsRead::default();
         if held.as_ref().is_none_or(HeldHeights::is_open) {
@@ -30,7 +30,11 @@ impl CachedRead {
             }
         }
         let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
-        let Some((mut held, (anchor, as_of))) = held.zip(anchor) else { return Ok((None, range)) };
+        let Some((anchor, as_of)) = anchor else {
+            self.contradicted = held.map(|held| held.records);
+            return Ok((None, range));
+        };
+        let Some(mut held) = held else { return Ok((None, range)) };
         held.cut(anchor.height);
         let wanted = self.query.max_items().map(|most| most.saturating_sub(held.records.len() as u64));
         if wanted == Some(0) || !held.is_open() {
@@ -65,7 +69,7 @@ impl CachedRead {
     }
 
     /// Returns a lookup or a list of one block.
-    pub(super) async fn known_fixed(&self, run: &mut Run) -> Result<Option<Records>, Error> {
+    pub(super) async fn known_fixed(&mut self, run: &mut Run) -> Result<Option<Records>, Error> {
         let Some(entry) = self.held(run).await else { return Ok(None) };
         if entry.facts.extent != Extent::Settled {
             return Ok(None);
@@ -74,7 +78,10 @@ impl CachedRead {
         // A comparison takes one request, as much as a small result takes itself.
         let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
         let top = highest(&records).unwrap_or(i64::MAX);
-        let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else { return Ok(None) };
+        let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else {
+            self.contradicted = Some(records);
+            return Ok(None);
+        };
         run.end_unread();
         self.count_held(run, records.len(), as_of);
         self.served(run, &records)?;
