@@ -38,12 +38,15 @@ def changed_column(rows: pa.Table, found: pa.Schema) -> str | None:
     return None
 
 
-def _is_held(values: Any, stored: pa.DataType) -> bool:  # noqa: ANN401 - of pyarrow
+def _is_held(values: Any, stored: Any) -> bool:  # noqa: ANN401 - of pyarrow
     """True if a column of a type holds the same values. Text does, whatever they are."""
     types: Any = load("pyarrow.types", extra="arrow")
     arrow: Any = load("pyarrow", extra="arrow")
     if stored == values.type or types.is_dictionary(stored) or _is_text(types, stored):
         return True
+    if types.is_timestamp(stored) and stored.tz is None:
+        # The database converts rows by the time zone of a session, and others may have another one.
+        return False
     if types.is_integer(values.type) and types.is_decimal(stored):
         # Exact, or refused by the database.
         return True

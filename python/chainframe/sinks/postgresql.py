@@ -67,7 +67,8 @@ STORED_AS: dict[str, tuple[str, ...]] = {
     "double": ("double precision",),
     "decimal": ("numeric",),
     "bool": ("boolean",),
-    "timestamp": ("timestamp with time zone", "timestamp without time zone"),
+    # Without a zone, the rows before a change of the type have local times.
+    "timestamp": ("timestamp with time zone",),
     "string": ("text", "character varying"),
     "list": ("ARRAY",),
 }
