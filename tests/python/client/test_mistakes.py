@@ -80,6 +80,10 @@ def test_coroutine_is_awaited_by_an_iteration_over_its_await(client: cf.Client) 
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
+        ("Timeout", "; use Client(timeout=...), or RequestTimeoutError"),
+        ("TimeoutException", "; use RequestTimeoutError"),
+        ("Limits", "; use Client(concurrency=..., rate_limit=...)"),
+        ("read_parquet", "; use chainframe.exports.read"),
         ("AsyncClient", "; use Client, whose queries have async methods, such as collect_async"),
         ("Error", "; use ChainframeError"),
         ("LocalService", "; use chainframe.testing.LocalService"),
