@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def needed(path: Path) -> set[str]:
-    """The modules that a test imports first of all."""
+@cache
+def needed(path: Path) -> frozenset[str]:
+    """The modules that a test imports first of all, itself or through other modules of the tests."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
@@ -38,13 +40,16 @@ def needed(path: Path) -> set[str]:
     needs = {
         "chainframe.cli": "click",
         "chainframe.cli.app": "click",
-        "kept_sinks": "sqlalchemy",
         "mkdocs_hooks": "mkdocs",
-        "object_stores": "obstore",
-        "s3_server": "moto",
+        "pyiceberg.catalog.sql": "sqlalchemy",
         "wrong_sinks": "pyarrow",
     }
-    return {needs.get(name, name.partition(".")[0]) for name in names}
+    found = frozenset[str]()
+    for name in names:
+        imported = TESTS / f"{name.replace('.', '/')}.py"
+        is_of_tests = name not in needs and imported.is_file()
+        found |= needed(imported) if is_of_tests else {needs.get(name, name.partition(".")[0])}
+    return found
 
 
 def lacking(path: Path) -> bool:

@@ -15,7 +15,8 @@ import pytest
 from absolute_links import with_urls
 from build_wheel import normalize
 from compare_builds import differences, leaks
-from repository import ROOT
+from conftest import needed
+from repository import ROOT, TESTS
 
 COMMIT_TIME = 1_700_000_000
 
@@ -87,3 +88,9 @@ def test_comparison_names_what_differs(tmp_path: Path) -> None:
     assert differences(*wheels) == ["core.so differs"]
     assert leaks(wheels[0], [Path("/home/one"), Path("/root")]) == ["core.so contains /home/one"]
     assert leaks(wheels[1], [Path("/home/one")]) == []
+
+
+def test_test_needs_the_libraries_of_the_test_modules_that_it_imports() -> None:
+    # Otherwise the tests of a wheel without extras, and those of the lowest versions, cannot be collected.
+    assert "pyarrow" in needed(TESTS / "exports" / "test_exports_contradictions.py")
+    assert "sqlalchemy" in needed(TESTS / "kept_sinks.py")
