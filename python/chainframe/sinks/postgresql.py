@@ -42,6 +42,11 @@ HAS_WORK = (
     "SELECT txid_current_if_assigned() IS NOT NULL OR EXISTS (SELECT FROM pg_locks "
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
+# PostgreSQL 13 has no such setting.
+STAY_CONNECTED = (
+    "SELECT setting::text, set_config(name, '0', false) FROM pg_settings "
+    "WHERE name = 'idle_session_timeout' AND setting <> '0'"
+)
 # Settings of a transaction. The driver sends text as UTF-8, whatever the role, the database or PGCLIENTENCODING sets.
 # Literals have no escapes.
 TEXT_SETTINGS = (
@@ -106,6 +111,7 @@ class PostgresqlSink(Sink):
         # Schema and name, as the database has them.
         self._place = ("", "")
         self._was_autocommit: bool | None = None
+        self._idle_timeout: str | None = None
 
     def look(self) -> tuple[Position | None, Extent | None]:
         self._take_over()
@@ -155,6 +161,9 @@ class PostgresqlSink(Sink):
             self._connection.close()
         elif self._was_autocommit is not None:
             with suppress(adbc_driver_manager.Error):
+                if self._idle_timeout is not None:
+                    with self._connection.cursor() as cursor:
+                        cursor.execute("SELECT set_config('idle_session_timeout', $1, false)", (self._idle_timeout,))
                 self._connection.adbc_connection.set_autocommit(self._was_autocommit)
 
     def _errors(self) -> Any:  # noqa: ANN401 - a context manager
@@ -180,6 +189,10 @@ class PostgresqlSink(Sink):
             except ExportError:
                 self._was_autocommit = None
                 raise
+            # While the API is read, the session is idle, for as long as it takes to fetch what one commit stores.
+            with self._connection.cursor() as cursor:
+                found = _one(cursor, STAY_CONNECTED)
+            self._idle_timeout = found and found[0]
 
     def _has_work(self) -> bool:
         if self._was_autocommit:

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 HOSTILE = [
     "default_transaction_isolation=serializable",
     "idle_in_transaction_session_timeout=1000",
+    "idle_session_timeout=1000",
     "standard_conforming_strings=off",
     "DateStyle=German",
     "extra_float_digits=-15",
@@ -45,6 +46,11 @@ def test_settings_of_the_server_do_not_matter(url: str, setting: str) -> None:
     with postgresql.connect(f"{url}&options=-c{setting.replace('=', '%3D')}") as connection:
         run(Query(EVENTS[:3]), sink_of(connection, TABLE), 12)
         run(Query(EVENTS, wait=wait), sink_of(connection, TABLE), 12)
+        name, _, value = setting.partition("=")
+        with connection.cursor() as cursor:
+            cursor.execute(f"select current_setting('{name}'), set_config('{name}', '{value}', true)")
+            ((before, after),) = cursor.fetchall()
+            assert before == after
     assert stored(("postgresql", url)) == FINAL
 
 
