@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from repository import ROOT, TESTS, row_of
 from strict_server import StrictServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 
 # A shell ignores interrupts in its background jobs; tests send some.
@@ -62,6 +63,29 @@ ENVIRONMENT = os.environ.get("CHAINFRAME_TESTS", "")
 BARE = ENVIRONMENT == "bare"
 collect_ignore = [path for path in TESTS.rglob("test_*.py") if ENVIRONMENT and lacking(path)]
 needs_extra = pytest.mark.skipif(BARE, reason="it needs an extra")
+
+
+@contextmanager
+def skipped_without_extra() -> Generator[None]:
+    """Skip a test that asks for an extra where none is installed. `test_optional_dependencies.py` does not."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not BARE or error.name is None or error.name.startswith("chainframe"):
+            raise
+        pytest.skip(f"it needs {error.name}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None]:
+    with skipped_without_extra():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    with skipped_without_extra():
+        return (yield)
 
 
 @dataclass(frozen=True)

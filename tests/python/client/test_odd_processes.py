@@ -27,6 +27,7 @@ import pytest
 import chainframe as cf
 from chainframe import _pyinstaller
 from chainframe.testing import LocalService
+from conftest import needs_extra
 from repository import ROOT
 
 
@@ -116,6 +117,7 @@ CALLS = {
 
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs a C compiler of Linux")
 @pytest.mark.parametrize("left", range(4))
+@needs_extra
 def test_process_without_threads_raises_exceptions_only(tmp_path: Path, left: int) -> None:
     (tmp_path / "shim.c").write_text(SHIM)
     shim = str(tmp_path / "shim.so")
@@ -147,6 +149,7 @@ def test_process_without_threads_raises_exceptions_only(tmp_path: Path, left: in
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="numbers of descriptors are of Linux")
+@needs_extra
 def test_process_that_closed_its_descriptors_raises_exceptions_only() -> None:
     code = """
         import asyncio, os, time

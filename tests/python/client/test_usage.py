@@ -14,6 +14,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import Cassette, LocalService
+from conftest import needs_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,6 +217,7 @@ def test_variables_apply_where_no_argument_is_given(service: LocalService, monke
     assert shown_by(service.client(), "rate limit") == "none"
 
 
+@needs_extra
 def test_stats_and_max_requests_of_the_command(service: LocalService, tmp_path: Path) -> None:
     settings = {
         f"CHAINFRAME_{name.upper()}": getattr(service, name) for name in ("api_key", "secret_key", "passphrase")

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from chainframe.testing import LocalService
+from conftest import needs_extra
 from kit.test_plugin import connect, run
 from recorded import lines
 
@@ -386,6 +387,7 @@ def test_fault_or_quirk_that_changed_no_response_fails_a_test_that_passed(suite:
     result.stdout.fnmatch_lines([f"*{changed}*token-list*"])
 
 
+@needs_extra  # pytest-xdist
 def test_workers_add_to_the_cassettes_that_they_share(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = list(range(1, 9))
     others = os.environ["PYTEST_ADDOPTS"].replace("-p no:xdist ", "").replace("-p no:xdist.looponfail", "")

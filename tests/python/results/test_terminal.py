@@ -16,6 +16,7 @@ import pytest
 
 from chainframe import _text
 from chainframe.testing import LocalService
+from conftest import needs_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +89,7 @@ def is_plain(text: str) -> bool:
     return all(char.isprintable() or char == "\n" for char in text)
 
 
+@needs_extra
 @pytest.mark.parametrize("form", CALLS)
 def test_records_are_escaped_on_a_terminal_and_exact_elsewhere(environment: dict[str, str], form: str) -> None:
     shown, exact = on_terminal(environment, *CALLS[form]), redirected(environment, *CALLS[form])
@@ -117,6 +119,7 @@ def test_cassette_of_others_is_escaped_on_a_terminal(
     assert is_plain(on_terminal(environment, "cassette", "show", str(file)))
 
 
+@needs_extra
 def test_binary_output_is_not_for_a_terminal(environment: dict[str, str]) -> None:
     shown = on_terminal(environment, "tokens", "--format", "arrow")
     assert "--output: arrow is binary, and not for a terminal; redirect it, or name a file" in shown
