@@ -2,6 +2,7 @@
 
 mod size;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -13,7 +14,6 @@ use self::size::{
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, last_year};
-use super::resolve::resolve;
 use super::sample::{Recent, Sample, Sampler, height};
 use super::set::is_of_one_list;
 use crate::client::Error;
@@ -62,16 +62,23 @@ impl QueryStart {
         }
     }
 
-    async fn estimate_list(&self, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
+    /// Returns the query with its range of heights, and what it took to find it.
+    async fn find_heights(&self, report: &SharedReport) -> Result<(Query, Resolved), Error> {
         let started = Instant::now();
-        let query = &resolve(self.query(), report).await?;
-        let found = report.read();
-        let resolved = Resolved { requests: found.requests, elapsed: started.elapsed() };
+        let before = report.read().requests;
+        let query = self.resolve(report).await?;
+        let requests = report.read().requests - before;
+        Ok((query, Resolved { requests, elapsed: started.elapsed() }))
+    }
+
+    async fn estimate_list(&self, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
+        let (query, resolved) = self.find_heights(report).await?;
+        let query = &query;
         let (first, offset) = self.resumed_from().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
         let num_slices = query.slices().count().saturating_sub(first);
         if num_slices == 0 || query.max_items() == Some(0) {
             let none = Bounds::exact(0);
-            let limitations = found.reasons.to_vec();
+            let limitations = report.read().reasons.to_vec();
             return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
         }
         if let Some(division) = self.resumed_from().and_then(|cursor| cursor.division.as_ref()) {
@@ -106,8 +113,11 @@ impl QueryStart {
 /// Expected size of a set, from some of its lists. A list that the API refuses has no records.
 async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
     let count = members.values.len() as u64;
+    let shared = &Arc::default();
+    // One of the lists finds the heights for all.
+    let (_, resolved) = QueryStart::of_member(query.member(0), None, shared).find_heights(report).await?;
     let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|index| async move {
-        let list = QueryStart::from(query.member(index as usize));
+        let list = QueryStart::of_member(query.member(index as usize), None, shared);
         match list.estimate_list(report, sampler).await {
             Err(error) if is_of_one_list(&error) => Ok(Estimate {
                 requests: Bounds::exact(1),
@@ -126,7 +136,6 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
         }
     }
     let requests = sum(lists.iter().map(|list| list.requests), count, 1.0);
-    let resolved = Resolved { requests: 0, elapsed: Duration::ZERO };
     let mut records = sum(lists.iter().map(|list| list.records), count, 0.0);
     if query.options().unique && count > 1 {
         records.low = lists.iter().map(|list| list.records.low).max().unwrap_or(0);
@@ -135,7 +144,7 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
     Ok(Estimate {
         num_slices: count,
         pages: sum(lists.iter().map(|list| list.pages), count, 0.0),
-        requests,
+        requests: requests.plus(Bounds::exact(resolved.requests)),
         records,
         estimated_seconds: seconds(query, resolved, requests.expected, 0, sampler),
         limitations,

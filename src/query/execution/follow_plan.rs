@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use tokio::time::Instant;
 
 use super::counted_range::{CompleteRows, CountedRange};
 use super::heights::{self, ChainHeights};
 use super::query_start::QueryStart;
 use super::resolve::resolve;
 use super::run::Run;
+use super::shared_heights::SharedHeights;
 use super::slice_fetcher::list_spec;
 use crate::client::Error;
 use crate::columns::Columns;
@@ -70,13 +70,9 @@ pub(super) struct FollowPlan {
     pub spec: FollowSpec,
     /// Most requests in flight.
     pub max_in_flight: usize,
-    /// The head of the chain, which the lists of a set request once for all.
-    shared_head: Option<Arc<SharedHead>>,
+    /// Facts that the lists of a set request once for all.
+    shared: Option<Arc<SharedHeights>>,
 }
-
-/// The head of the chain, as the last of several followers has requested it.
-#[derive(Default)]
-pub(super) struct SharedHead(tokio::sync::Mutex<Option<(Instant, Option<ChainHead>)>>);
 
 /// Greatest age of a head that is shared. An earlier head is never wrong: what is above it is due later.
 const MAX_HEAD_AGE: Duration = Duration::from_secs(5);
@@ -154,12 +150,7 @@ impl FollowPlan {
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
             remembered: 2 * options.settle as usize + REMEMBERED,
         };
-        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared_head: None })
-    }
-
-    /// Requests the head of the chain together with other followers.
-    pub fn share_head(&mut self, head: &Arc<SharedHead>) {
-        self.shared_head = Some(head.clone());
+        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared: start.shared_heights() })
     }
 
     fn max_head_age(&self) -> Duration {
@@ -172,16 +163,9 @@ impl FollowPlan {
 
     /// The head of the chain.
     pub async fn head(&self, report: &SharedReport) -> Result<Option<ChainHead>, Error> {
-        let Some(shared) = &self.shared_head else { return ChainHeights::of(&self.list, report).head().await };
-        let mut known = shared.0.lock().await;
-        if let Some((at, head)) = *known
-            && at.elapsed() < self.max_head_age()
-        {
-            return Ok(head);
-        }
-        let head = ChainHeights::of(&self.list, report).head().await?;
-        *known = Some((Instant::now(), head));
-        Ok(head)
+        let request = async || ChainHeights::of(&self.list, report).head().await;
+        let Some(shared) = &self.shared else { return request().await };
+        shared.heads.get((), async || Ok((request().await?, self.max_head_age()))).await
     }
 
     /// The changes of a delivered height that its records do not show, as a sentence of the report.
@@ -196,7 +180,8 @@ impl FollowPlan {
     /// Lowest height that is wanted. To find that of a time takes requests.
     pub async fn lowest(&self, report: &SharedReport) -> Result<i64, Error> {
         let has_time = self.query.args().iter().any(|(name, _)| name == "start_time");
-        let query = if has_time { resolve(&self.query, report).await? } else { self.query.clone() };
+        let query =
+            if has_time { resolve(&self.query, self.shared.as_deref(), report).await? } else { self.query.clone() };
         Ok(query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64).unwrap_or(0))
     }
 

@@ -9,10 +9,11 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::follow::{Follow, FollowEvent, FollowItem, FollowStep};
 use super::follow_cursor::{FollowCursor, Position};
-use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, SharedHead};
+use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
 use super::lag::Lag;
 use super::query_start::QueryStart;
 use super::set::is_of_one_list;
+use super::shared_heights::SharedHeights;
 use crate::client::{Error, log};
 use crate::message::Message;
 use crate::process;
@@ -32,7 +33,7 @@ pub struct FollowSet {
     cursor: FollowCursor,
     report: SharedReport,
     lag: Lag,
-    head: Arc<SharedHead>,
+    shared: Arc<SharedHeights>,
     /// Lists that were not followed yet.
     unopened: VecDeque<usize>,
     /// Followers that are due, the first one longest.
@@ -80,7 +81,7 @@ impl FollowSet {
             cursor,
             report,
             lag: Lag::new(members.values.len()),
-            head: Arc::default(),
+            shared: Arc::default(),
             unopened: (0..members.values.len()).collect(),
             due: VecDeque::new(),
             asked: JoinSet::new(),
@@ -184,9 +185,12 @@ impl FollowSet {
         Ok(())
     }
 
+    fn start_of(&self, list: usize) -> QueryStart {
+        QueryStart::of_member(self.query.member(list), None, &self.shared)
+    }
+
     fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
-        let mut plan = FollowPlan::new(&QueryStart::from(self.query.member(list)), &self.options)?;
-        plan.share_head(&self.head);
+        let plan = FollowPlan::new(&self.start_of(list), &self.options)?;
         Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
     }
 
@@ -200,7 +204,6 @@ impl FollowSet {
         std::mem::forget(std::mem::take(&mut self.asked));
         std::mem::forget(std::mem::take(&mut self.due));
         std::mem::forget(std::mem::take(&mut self.resting));
-        std::mem::forget(std::mem::take(&mut self.head));
         let begun = std::mem::take(&mut self.counted);
         for list in begun.into_keys() {
             let follow = self.open(list)?;

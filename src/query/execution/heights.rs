@@ -1,9 +1,12 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
+use super::shared_heights::SharedHeights;
+use crate::cache::DEFAULT_SETTLE;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
@@ -15,6 +18,13 @@ use crate::query::snapshot::{PageRequest, Rows};
 
 /// The lowest heights, which a chain may begin with.
 const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
+
+/// Greatest age of a position or block that lists of a set share: none of them may begin long after it was found.
+const MAX_AGE: Duration = Duration::from_secs(60);
+/// Greatest age of a position near the head, which a reorganization may move.
+const MAX_AGE_AT_HEAD: Duration = Duration::from_secs(5);
+/// Blocks above a position that a reorganization is not taken to reach, as the cache and followers assume by default.
+const SETTLED: i64 = DEFAULT_SETTLE;
 
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
@@ -65,16 +75,24 @@ pub(super) struct ChainHeights<'c> {
     search: Option<Search>,
     /// Records of all responses.
     shown: ShownRecords,
+    /// Positions and blocks that other lists of a set have found.
+    shared: Option<&'c SharedHeights>,
 }
 
 impl<'c> ChainHeights<'c> {
     pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
-        Self { client, chain, name, report, head: None, search: None, shown: ShownRecords::new() }
+        Self { client, chain, name, report, head: None, search: None, shown: ShownRecords::new(), shared: None }
     }
 
     /// Heights of the chain that a query reads.
     pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
         Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
+    }
+
+    /// Heights of the chain, some of which other lists of a set may have found.
+    #[must_use]
+    pub fn shared_by(self, shared: Option<&'c SharedHeights>) -> Self {
+        Self { shared, ..self }
     }
 
     /// The newest block as of the first call.
@@ -122,6 +140,12 @@ impl<'c> ChainHeights<'c> {
             }
         }
         blocks(columns)
+    }
+
+    /// Returns the block of a height, which another list of a set may have fetched.
+    pub async fn shared_block(&self, height: i64) -> Result<Option<Block>, Error> {
+        let Some(shared) = self.shared else { return self.block(height).await };
+        shared.blocks.get(height, async || Ok((self.block(height).await?, self.shared_for(MAX_AGE)))).await
     }
 
     /// Fetches the block of a height.
@@ -206,7 +230,35 @@ impl<'c> ChainHeights<'c> {
         Ok((oldest, false))
     }
 
+    /// Returns the position of a time, which another list of a set may have found.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
+        let Some(shared) = self.shared else { return self.searched(time).await };
+        let search = async || {
+            let found = self.searched(time).await?;
+            let max_age = if self.is_settled(found) { MAX_AGE } else { MAX_AGE_AT_HEAD };
+            Ok((found, self.shared_for(max_age)))
+        };
+        shared.positions.get(time, search).await
+    }
+
+    /// Age up to which lists share what was found. What empty responses may have made wrong has a reason in the report of one
+    /// list only: it is not shared.
+    fn shared_for(&self, max_age: Duration) -> Duration {
+        if self.report.empty_responses_reason().is_some() { Duration::ZERO } else { max_age }
+    }
+
+    /// True if the block after a position that was just found is settled.
+    fn is_settled(&self, found: TimePosition) -> bool {
+        let newest = self.head.as_ref().and_then(|head| head.blocks.last_key_value());
+        match found {
+            TimePosition::At(height) | TimePosition::Before(height) | TimePosition::BeforeSampled(height) => {
+                newest.is_some_and(|(newest, _)| height < newest - SETTLED)
+            }
+            TimePosition::NoBlock => false,
+        }
+    }
+
+    async fn searched(&mut self, time: i64) -> Result<TimePosition, Error> {
         let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
         if newest.time <= time {
             return Ok(TimePosition::At(newest.height));

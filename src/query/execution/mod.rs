@@ -26,6 +26,7 @@ mod run;
 mod sample;
 mod selection;
 mod set;
+mod shared_heights;
 mod slice_fetcher;
 mod stable;
 mod unique;

@@ -3,7 +3,6 @@
 
 use super::fetch::fetch;
 use super::query_start::QueryStart;
-use super::resolve::resolve;
 use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
@@ -40,7 +39,7 @@ impl QueryStart {
             return split_set(self.query(), members, num_partitions);
         }
         let start = if self.query().unresolved().is_some() {
-            let query = resolve(self.query(), &SharedReport::default()).await?;
+            let query = self.resolve(&SharedReport::default()).await?;
             self.with_query(query)
         } else {
             self

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fetch::fetch;
 use super::resolve::resolve;
+use super::shared_heights::SharedHeights;
 use crate::client::{Client, Error};
 use crate::decode::Page;
 use crate::query::request::Query;
@@ -15,12 +16,14 @@ pub struct QueryStart {
     query: Query,
     /// Position after the records that an earlier run returned.
     cursor: Option<Arc<Cursor>>,
+    /// Positions and blocks that the lists of a set have found, if this is one of them.
+    shared: Option<Arc<SharedHeights>>,
 }
 
 impl From<Query> for QueryStart {
     /// The beginning of a query.
     fn from(query: Query) -> Self {
-        Self { query, cursor: None }
+        Self { query, cursor: None, shared: None }
     }
 }
 
@@ -28,25 +31,26 @@ impl QueryStart {
     /// The position of a cursor, that of a large set with its query.
     pub fn resume(client: &Client, cursor: &str, query: Option<&Query>) -> Result<Self, Error> {
         let (query, cursor) = Cursor::parse(client, cursor, query)?;
-        Ok(Self { query, cursor: Some(Arc::new(cursor)) })
+        Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
     }
 
     /// The beginning of one list of a set, or its position.
-    pub(super) fn of_member(query: Query, cursor: Option<Arc<Cursor>>) -> Self {
+    pub(super) fn of_member(query: Query, cursor: Option<Arc<Cursor>>, shared: &Arc<SharedHeights>) -> Self {
         // The position of a list is that of its resolved range.
         let resumed = cursor.as_ref().and_then(|cursor| cursor.query(query.client(), query.endpoint()).ok());
         let query = match resumed {
             Some(resumed) => resumed.with_projection_of(&query),
             None => query,
         };
-        Self { query, cursor }
+        Self { query, cursor, shared: Some(shared.clone()) }
     }
 
     /// The position of a cursor of this query, from where at most `max_items` records are wanted.
     pub fn rest(&self, cursor: &str, max_items: u64) -> Result<Self, Error> {
         self.query.reject_set("an export")?;
         let cursor = Cursor::parse(self.query.client(), cursor, None)?.1.limited(max_items);
-        Ok(Self { query: cursor.query(self.query.client(), self.query.endpoint())?, cursor: Some(Arc::new(cursor)) })
+        let query = cursor.query(self.query.client(), self.query.endpoint())?;
+        Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
     }
 
     /// The position after `offset` records of a query's only slice, from where `remaining` records are wanted, or all.
@@ -57,7 +61,8 @@ impl QueryStart {
         remaining: Option<u64>,
     ) -> Result<Self, Error> {
         let cursor = Cursor::at(query, 0, offset, list, remaining);
-        Ok(Self { query: cursor.query(query.client(), query.endpoint())?, cursor: Some(Arc::new(cursor)) })
+        let query = cursor.query(query.client(), query.endpoint())?;
+        Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
     }
 
     /// Returns this position in a query whose heights are known.
@@ -68,14 +73,19 @@ impl QueryStart {
     /// Returns this position, from where only these columns are decoded.
     #[must_use]
     pub fn with_columns(&self, names: &[String]) -> Self {
-        Self { query: self.query.with_columns(names), cursor: self.cursor.clone() }
+        Self { query: self.query.with_columns(names), ..self.clone() }
     }
 
     /// Returns this position with heights in place of times. The requests for them are added to the report.
     pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
         self.query.reject_set("a range of times")?;
-        let query = resolve(&self.query, &report).await?;
+        let query = self.resolve(&report).await?;
         Ok(self.with_query(query))
+    }
+
+    /// Returns the query with its range of heights. The requests for it are added to the report.
+    pub(super) async fn resolve(&self, report: &SharedReport) -> Result<Query, Error> {
+        resolve(&self.query, self.shared.as_deref(), report).await
     }
 
     /// Requests one page of the query's only list as it is now, and adds the request to the report.
@@ -92,6 +102,11 @@ impl QueryStart {
     /// Cursor that a run from here resumes from, or `None` at the beginning.
     pub fn resumed_from(&self) -> Option<&Cursor> {
         self.cursor.as_deref()
+    }
+
+    /// Positions and blocks that the lists of a set have found, if this is one of them.
+    pub(super) fn shared_heights(&self) -> Option<Arc<SharedHeights>> {
+        self.shared.clone()
     }
 
     /// Cursor of the first record.
@@ -116,7 +131,7 @@ impl QueryStart {
     /// Returns this position, from where at most `limit` records are wanted.
     #[must_use]
     pub fn limited_to(&self, limit: u64) -> Self {
-        Self { query: self.query.limited_to(limit), cursor: self.cursor.clone() }
+        Self { query: self.query.limited_to(limit), ..self.clone() }
     }
 
     /// Position and query as JSON: equal where runs request the same.

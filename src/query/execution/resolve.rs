@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::height_search::TimePosition;
 use super::heights::ChainHeights;
 use super::recorded_range::RecordedRange;
+use super::shared_heights::SharedHeights;
 use crate::client::Error;
 use crate::interface::ResultLimit;
 use crate::query::request::{Query, Unresolved};
@@ -13,8 +14,13 @@ use crate::query::results::SharedReport;
 /// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
 const RECENT: i64 = 364 * 86_400_000;
 
-/// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year.
-pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
+/// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year. Lists of a set
+/// share what they find.
+pub(super) async fn resolve(
+    query: &Query,
+    shared: Option<&SharedHeights>,
+    report: &SharedReport,
+) -> Result<Query, Error> {
     // Without a lowest height, the list of an address may always have older records than the API returns.
     let is_aged = query.endpoint().limit == ResultLimit::LastYear && query.start_height().is_some();
     if query.unresolved().is_none() && (!is_aged || query.is_recent()) {
@@ -22,13 +28,13 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
     }
     match RecordedRange::replay(query)? {
         Some(recorded) => {
-            let found = find(&recorded.apply(query)?, report).await?;
+            let found = find(&recorded.apply(query)?, shared, report).await?;
             Ok(found.with_recent(recorded.is_recent))
         }
         None => {
             // A recording has the heights that were found: later blocks would be found for the same times.
             let advice = RecordedRange::advice(query);
-            let found = find(query, report).await;
+            let found = find(query, shared, report).await;
             let found = found.map_err(|error| RecordedRange::with_advice(error, advice.as_deref()))?;
             RecordedRange::record(query, found.is_recent())?;
             Ok(found)
@@ -38,10 +44,10 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
 
 /// Finds the heights of a query. A range that no block can be in is sent as an empty one, so that all that a run does in
 /// the end is done for it as well.
-async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
-    let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
+async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<Query, Error> {
+    let mut heights = ChainHeights::of(query, report).shared_by(shared);
+    let Some(unresolved) = query.unresolved() else { return mark_recent(query, &heights).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
-    let mut heights = ChainHeights::of(query, report);
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             TimePosition::At(height) => Some(height),
@@ -84,11 +90,11 @@ fn first_block_unknown(lowest: i64) -> String {
 }
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
-async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error> {
-    let Some(height) = query.start_height() else { return Ok(query) };
-    let block = ChainHeights::of(&query, report).block(height).await?;
-    let is_recent = block.is_some_and(|block| is_recent(&query, block.time));
-    Ok(query.with_recent(is_recent))
+async fn mark_recent(query: &Query, heights: &ChainHeights<'_>) -> Result<Query, Error> {
+    let Some(height) = query.start_height() else { return Ok(query.clone()) };
+    let block = heights.shared_block(height).await?;
+    let is_recent = block.is_some_and(|block| is_recent(query, block.time));
+    Ok(query.clone().with_recent(is_recent))
 }
 
 /// True if an address list reaches back to a time, in Unix milliseconds.

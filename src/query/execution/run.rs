@@ -23,6 +23,7 @@ use super::query_start::QueryStart;
 use super::reasons::contradictions;
 use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
+use super::shared_heights::SharedHeights;
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
@@ -60,8 +61,8 @@ pub struct Run {
 }
 
 enum RunStage {
-    /// The heights of the query may be unknown; it starts here.
-    Unresolved(Option<Box<Cursor>>),
+    /// The heights of the query may be unknown, some of which other lists of its set may have found; it starts here.
+    Unresolved { start: Option<Box<Cursor>>, shared: Option<Arc<SharedHeights>> },
     /// The slices are read. The records can have these values.
     Started(Arguments),
     /// The lists of a set are read, in place of slices.
@@ -83,6 +84,7 @@ impl Run {
     /// Starts a run that collects its records in `partial`. `begin` begins the runs of the lists of a set.
     pub(super) fn with_lists(start: &QueryStart, partial: Partial, begin: Begin) -> Self {
         let query = start.query().clone();
+        let shared = start.shared_heights();
         let start = start.resumed_from();
         let _time = query.client().enter_time();
         let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
@@ -91,7 +93,7 @@ impl Run {
         });
         let stage = match query.members() {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),
-            None => RunStage::Unresolved(start.cloned().map(Box::new)),
+            None => RunStage::Unresolved { start: start.cloned().map(Box::new), shared },
         };
         Self {
             query,
@@ -200,8 +202,8 @@ impl Run {
 
     /// Finds the heights of the query and starts its first slice.
     async fn start(&mut self) -> Result<(), Error> {
-        let RunStage::Unresolved(start) = &self.stage else { return Ok(()) };
-        self.query = resolve(&self.query, &self.output.report).await?;
+        let RunStage::Unresolved { start, shared } = &self.stage else { return Ok(()) };
+        self.query = resolve(&self.query, shared.as_deref(), &self.output.report).await?;
         let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
         // Each slice takes a request, unless the run may end before the last of them.
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };

@@ -21,6 +21,7 @@ use outcome::Outcome;
 use page::SetPage;
 
 use super::query_start::QueryStart;
+use super::shared_heights::SharedHeights;
 use super::slice_fetcher::HELD;
 use super::unique::Unique;
 use crate::client::{Error, log};
@@ -62,6 +63,7 @@ pub(super) struct Set {
     /// Begins the first list, until it has returned a page or ended, for a caller that may need no other one.
     begin_at_once: Option<Begin>,
     members: Members,
+    shared: Arc<SharedHeights>,
     /// Positions of the lists that an earlier run had begun, by index.
     starts: BTreeMap<usize, Arc<Cursor>>,
     is_resumed: bool,
@@ -104,6 +106,7 @@ impl Set {
             begin,
             begin_at_once: None,
             members: members.clone(),
+            shared: Arc::default(),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
             open: BTreeMap::new(),
@@ -185,7 +188,7 @@ impl Set {
             && let Some(index) = self.unopened.pop_front()
         {
             let begin = self.begin_at_once.unwrap_or(self.begin);
-            let run = begin(&QueryStart::of_member(self.query.member(index), self.starts.get(&index).cloned()));
+            let run = begin(&self.start_of(index, self.starts.get(&index).cloned()));
             self.open.insert(index, OpenList::new(run.report()));
             self.waiting.push_back((index, run));
         }
@@ -204,6 +207,10 @@ impl Set {
         }
     }
 
+    fn start_of(&self, index: usize, cursor: Option<Arc<Cursor>>) -> QueryStart {
+        QueryStart::of_member(self.query.member(index), cursor, &self.shared)
+    }
+
     /// Opens the lists again in a forked child, whose parent has the tasks.
     fn reopen_after_fork(&mut self) {
         if self.process == process::id() {
@@ -220,11 +227,13 @@ impl Set {
 
     /// Continues an open list with another run.
     fn reopen(&mut self, index: usize) {
-        let Some(list) = self.open.get_mut(&index) else { return };
         let earlier = self.starts.get(&index).cloned();
+        let Some(list) = self.open.get(&index) else { return };
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let run = (self.begin)(&QueryStart::of_member(self.query.member(index), start));
-        list.begin_again(run.report());
+        let run = (self.begin)(&self.start_of(index, start));
+        if let Some(list) = self.open.get_mut(&index) {
+            list.begin_again(run.report());
+        }
         self.waiting.push_back((index, run));
     }
 

@@ -42,9 +42,9 @@ def values_of(service: LocalService, call: str, count: int) -> list[str]:
     return [name for name, _ in Counter(record.from_address or "" for record in crossed).most_common(count)]
 
 
-def query_of(client: cf.Client, call: str, values: Any) -> cf.Query[Any]:
+def query_of(client: cf.Client, call: str, values: Any, bounds: Any = None) -> cf.Query[Any]:
     name = {"address_transactions": "address", "token_transfers": "token_contract_address"}.get(call, "from_address")
-    query: cf.Query[Any] = getattr(client, call)(**{name: values})
+    query: cf.Query[Any] = getattr(client, call)(**{name: values}, **(bounds or {}))
     return query
 
 
