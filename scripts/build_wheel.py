@@ -61,7 +61,7 @@ def normalize(wheel: Path, seconds: int) -> None:
             attributes, content = files[name]
             info = ZipInfo(name, moment)
             info.compress_type, info.external_attr, info.create_system = ZIP_DEFLATED, attributes, 3
-            archive.writestr(info, content)
+            archive.writestr(info, content, compresslevel=9)
 
 
 def normalize_sbom(content: bytes, seconds: int) -> bytes:
