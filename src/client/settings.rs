@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use super::concurrency::Concurrency;
 use super::credentials::{Credentials, Secret};
@@ -213,12 +213,13 @@ impl Settings {
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {
-    let Ok(url) = Url::parse(text) else {
-        return Err(Error::config(
-            "base_url",
-            format!("must be a URL such as https://www.example.com{}", got_address(text)),
-        ));
-    };
+    let url = Url::parse(text).map_err(|error| {
+        let wanted = match error {
+            ParseError::IdnaError => "must have its host name in ASCII, such as https://xn--bcher-kva.example",
+            _ => "must be a URL such as https://www.example.com",
+        };
+        Error::config("base_url", format!("{wanted}{}", got_address(text)))
+    })?;
     if !url.username().is_empty() || url.password().is_some() {
         let problem = Message::new("must not contain a user name or password; credentials are ").parameter("api_key");
         let problem = problem.text(", ").parameter("secret_key").text(" and ").parameter("passphrase");

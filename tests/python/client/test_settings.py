@@ -73,6 +73,13 @@ def test_variable_that_may_be_meant_for_a_missing_setting_is_named(
     assert "canary" not in str(caught.value)
 
 
+def test_base_url_with_a_host_name_that_is_not_ascii_is_rejected() -> None:
+    with pytest.raises(cf.ConfigError, match=r"must have its host name in ASCII, such as .*bücher"):
+        cf.Client(**given(base_url="https://bücher.example.com"))
+    accepted = "https://xn--bcher-kva.example.com"
+    assert cf.Client(**given(base_url=accepted)).base_url == accepted
+
+
 def test_base_url_that_cannot_be_one_is_shown_unless_it_may_be_a_secret() -> None:
     for url in ("127.0.0.1:8080", "localhost:8080", "'http://127.0.0.1'"):
         with pytest.raises(cf.ConfigError, match=re.escape(f'; got "{url}"')):
