@@ -336,7 +336,9 @@ impl Set {
         self.begun.remove(&index);
         self.begin_at_once = None;
         let counts = list.counts();
-        if counts.records == 0 && counts.reasons.is_empty() && error.is_none() {
+        // An earlier run may have returned the records of a list that it had begun.
+        let is_whole = !self.starts.contains_key(&index);
+        if is_whole && counts.records == 0 && counts.reasons.is_empty() && error.is_none() {
             self.empty.push(index);
         }
         self.outcome.add(index, &self.members.values[index], counts, error, report);

@@ -99,3 +99,16 @@ def test_block_that_is_absent_between_others_of_a_set_is_reported(server: Strict
         assert incomplete == {"7"}
         # There may be none beyond.
         assert client.blocks(height=[7, 9, 99]).collect().report.complete
+
+
+def test_block_that_an_earlier_run_returned_is_not_absent(server: StrictServer) -> None:
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("blocks", [{"hash": f"0x{height}", "height": height}])
+
+    server.on("blocks", block)
+    heights = [1, 3, 5, 7, 9]
+    with server.client(concurrency=1) as client:
+        for returned, page in enumerate(client.blocks(height=heights).pages(), 1):
+            rest = client.resume(page.cursor).collect()
+            assert (len(rest), rest.report.reasons) == (len(heights) - returned, [])
