@@ -30,7 +30,10 @@ impl Proxy {
         match read(text) {
             Some(url) if is_of_proxy(&url) && !is_without_slashes(text) => Ok(Self { url, setting }),
             // The address may hold a password and is not shown.
-            _ => Err(Error::config(setting, "must be the URL of a proxy, such as http://proxy.example.com:3128")),
+            _ => Err(Error::config(
+                setting,
+                "must be the URL of a proxy, its host name in ASCII, such as http://proxy.example.com:3128",
+            )),
         }
     }
 

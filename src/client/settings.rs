@@ -215,7 +215,9 @@ impl Settings {
 fn base_url(text: &str) -> Result<Url, Error> {
     let url = Url::parse(text).map_err(|error| {
         let wanted = match error {
-            ParseError::IdnaError => "must have its host name in ASCII, such as https://xn--bcher-kva.example",
+            ParseError::IdnaError if !text.is_ascii() => {
+                "must have its host name in ASCII, such as https://xn--bcher-kva.example"
+            }
             _ => "must be a URL such as https://www.example.com",
         };
         Error::config("base_url", format!("{wanted}{}", got_address(text)))

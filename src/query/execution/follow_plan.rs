@@ -163,9 +163,9 @@ impl FollowPlan {
 
     /// The head of the chain.
     pub async fn head(&self, report: &SharedReport) -> Result<Option<ChainHead>, Error> {
-        let request = async || ChainHeights::of(&self.list, report).head().await;
-        let Some(shared) = &self.shared else { return request().await };
-        shared.heads.get((), async || Ok((request().await?, self.max_head_age()))).await
+        let mut heights = ChainHeights::of(&self.list, report);
+        let Some(shared) = &self.shared else { return heights.head().await };
+        shared.heads.get((), async || Ok((heights.head().await?, self.max_head_age()))).await
     }
 
     /// The changes of a delivered height that its records do not show, as a sentence of the report.

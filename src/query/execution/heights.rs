@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
-use super::shared_heights::SharedHeights;
+use super::shared_heights::{Doubtable, SharedHeights};
 use crate::cache::DEFAULT_SETTLE;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -145,7 +145,21 @@ impl<'c> ChainHeights<'c> {
     /// Returns the block of a height, which another list of a set may have fetched.
     pub async fn shared_block(&self, height: i64) -> Result<Option<Block>, Error> {
         let Some(shared) = self.shared else { return self.block(height).await };
-        shared.blocks.get(height, async || Ok((self.block(height).await?, self.shared_for(MAX_AGE)))).await
+        let found = shared.blocks.get(height, async || Ok((self.found(self.block(height).await?), MAX_AGE))).await?;
+        Ok(self.used(found))
+    }
+
+    /// A value for other lists of a set.
+    fn found<V>(&self, value: V) -> Doubtable<V> {
+        Doubtable { value, is_doubtful: self.report.empty_responses_reason().is_some() }
+    }
+
+    /// A value that another list of a set may have found, whose doubts are those of this list as well.
+    fn used<V>(&self, found: Doubtable<V>) -> V {
+        if found.is_doubtful && self.report.empty_responses_reason().is_none() {
+            self.report.doubt_empty_responses();
+        }
+        found.value
     }
 
     /// Fetches the block of a height.
@@ -233,18 +247,15 @@ impl<'c> ChainHeights<'c> {
     /// Returns the position of a time, which another list of a set may have found.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
         let Some(shared) = self.shared else { return self.searched(time).await };
-        let search = async || {
-            let found = self.searched(time).await?;
-            let max_age = if self.is_settled(found) { MAX_AGE } else { MAX_AGE_AT_HEAD };
-            Ok((found, self.shared_for(max_age)))
-        };
-        shared.positions.get(time, search).await
+        let found = shared.positions.get(time, async || self.searched_for_all(time).await).await?;
+        Ok(self.used(found))
     }
 
-    /// Age up to which lists share what was found. What empty responses may have made wrong has a reason in the report of one
-    /// list only: it is not shared.
-    fn shared_for(&self, max_age: Duration) -> Duration {
-        if self.report.empty_responses_reason().is_some() { Duration::ZERO } else { max_age }
+    /// Searches a position for all lists of a set, with the age up to which they may use it.
+    async fn searched_for_all(&mut self, time: i64) -> Result<(Doubtable<TimePosition>, Duration), Error> {
+        let found = self.searched(time).await?;
+        let max_age = if self.is_settled(found) { MAX_AGE } else { MAX_AGE_AT_HEAD };
+        Ok((self.found(found), max_age))
     }
 
     /// True if the block after a position that was just found is settled.

@@ -18,11 +18,18 @@ use crate::query::follow::ChainHead;
 #[derive(Default)]
 pub(super) struct SharedHeights {
     /// Positions of times in Unix milliseconds.
-    pub positions: Shared<i64, TimePosition>,
+    pub positions: Shared<i64, Doubtable<TimePosition>>,
     /// Blocks by height.
-    pub blocks: Shared<i64, Option<Block>>,
+    pub blocks: Shared<i64, Doubtable<Option<Block>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
+}
+
+/// A value, and whether empty responses may have made it wrong: each list that uses it has that reason.
+#[derive(Clone)]
+pub(super) struct Doubtable<V> {
+    pub value: V,
+    pub is_doubtful: bool,
 }
 
 /// Values by key, for as long as they may be used.
@@ -32,7 +39,7 @@ type Values<K, V> = Arc<Mutex<HashMap<K, Value<V>>>>;
 
 struct Value<V> {
     value: V,
-    requested: Instant,
+    arrived: Instant,
     max_age: Duration,
 }
 
@@ -44,19 +51,45 @@ impl<K, V> Default for Shared<K, V> {
 
 impl<K: Eq + Hash, V: Clone> Shared<K, V> {
     /// Returns the value of a key. `request` is called unless another list has requested it; it returns the value with the
-    /// age up to which others may use it.
+    /// age up to which others may use it. One that arrives during the call is used whatever its age.
     pub async fn get(&self, key: K, request: impl AsyncFnOnce() -> Result<(V, Duration), Error>) -> Result<V, Error> {
         let Ok(values) = self.0.get(|| Ok::<_, Infallible>(Arc::default()));
+        let called = Instant::now();
         // Held during the request, for which the other lists wait.
         let mut values = values.lock().await;
         if let Some(known) = values.get(&key)
-            && known.requested.elapsed() < known.max_age
+            && (known.arrived >= called || known.arrived.elapsed() < known.max_age)
         {
             return Ok(known.value.clone());
         }
-        let requested = Instant::now();
         let (value, max_age) = request().await?;
-        values.insert(key, Value { value: value.clone(), requested, max_age });
+        values.insert(key, Value { value: value.clone(), arrived: Instant::now(), max_age });
         Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn value_that_is_old_when_it_arrives_serves_those_who_waited_for_it() {
+        let shared = Shared::<(), u64>::default();
+        let requests = AtomicU64::new(0);
+        let get = || {
+            shared.get((), async || {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Ok((requests.fetch_add(1, Ordering::Relaxed), Duration::from_secs(1)))
+            })
+        };
+        for round in 0..3 {
+            let values: Vec<_> = join_all((0..8).map(|_| get())).await.into_iter().map(Result::unwrap).collect();
+            assert_eq!(values, [round; 8]);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
     }
 }

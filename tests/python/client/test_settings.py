@@ -76,6 +76,8 @@ def test_variable_that_may_be_meant_for_a_missing_setting_is_named(
 def test_base_url_with_a_host_name_that_is_not_ascii_is_rejected() -> None:
     with pytest.raises(cf.ConfigError, match=r"must have its host name in ASCII, such as .*bücher"):
         cf.Client(**given(base_url="https://bücher.example.com"))
+    with pytest.raises(cf.ConfigError, match=r"must be a URL such as .*exa mple"):
+        cf.Client(**given(base_url="https://exa mple.com"))
     accepted = "https://xn--bcher-kva.example.com"
     assert cf.Client(**given(base_url=accepted)).base_url == accepted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import random
+import threading
 import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,7 @@ class Wallets:
         digits = f"{int(name, 16) * 100_000 + height:064x}"
         return {
             "txId": f"0x{digits}",
-            "blockHash": f"0x{digits[::-1]}",
+            "blockHash": f"0x{height:064x}",
             "height": str(height),
             "transactionTime": str(1_700_000_000_000 + height),
             "from": name,
@@ -354,14 +355,25 @@ def test_set_that_is_killed_and_grows_has_every_record_once_and_names_the_refuse
 
 
 def test_short_lists_do_not_wait_for_long_ones(server: StrictServer) -> None:
-    wallets = Wallets([200, 200, 200, *[1] * 40])
-    server.on("address_transactions", wallets)
-    order = [
-        page.records[0].queried[0]
-        for page in server.client(concurrency=4).address_transactions(wallets.names, page_size=PAGE).pages()
-    ]
-    last_short = max(index for index, name in enumerate(order) if name in wallets.names[3:])
-    assert last_short < len(order) / 2
+    wallets = Wallets([200, 200, 200, 200, *[1] * 40])
+    left = set(wallets.names[4:])
+    are_short_requested = threading.Event()
+    waited: list[bool] = []
+
+    def respond(request: Request) -> Response:
+        left.discard(request.query["address"])
+        if not left:
+            are_short_requested.set()
+        if int(request.query["page"]) > 10:
+            # Long lists take all requests in flight from here on, until every short one was requested.
+            waited.append(are_short_requested.wait(timeout=60))
+        return wallets(request)
+
+    server.on("address_transactions", respond)
+    pages = list(server.client(concurrency=4).address_transactions(wallets.names, page_size=PAGE).pages())
+    assert sum(len(page.records) for page in pages) == 840
+    assert len(waited) > 4
+    assert all(waited)
 
 
 def test_cursor_of_a_set_has_only_the_lists_that_are_left(server: StrictServer) -> None:

@@ -12,6 +12,7 @@ from sets.test_sets_followed import query_of, values_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+RANGES = [("start_time",), ("end_time",), ("start_time", "end_time")]
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
 
@@ -37,8 +38,14 @@ def searches(service: LocalService, run: Callable[[], Any]) -> int:
     return sum(request["call"] in {"transactions", "blocks"} for request in service.request_log[before:])
 
 
-@pytest.mark.parametrize("call", ["address_transactions", "cross_chain_transactions"])
-@pytest.mark.parametrize("names", [("start_time",), ("end_time",), ("start_time", "end_time"), ("start_height",)])
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        *[(call, names) for call in ("address_transactions", "cross_chain_transactions") for names in RANGES],
+        # Whether it is within the last year, which is asked of lists of addresses only.
+        ("address_transactions", ("start_height",)),
+    ],
+)
 def test_lists_of_a_set_search_for_their_heights_once(service: LocalService, call: str, names: tuple[str, ...]) -> None:
     bounds = bounds_of(service, names, "zone" if call == "cross_chain_transactions" else "main")
     client = service.client()
@@ -46,7 +53,7 @@ def test_lists_of_a_set_search_for_their_heights_once(service: LocalService, cal
     alone = {value: query_of(client, call, value, bounds).collect().to_dicts() for value in values}
     of_one = searches(service, query_of(client, call, values[0], bounds).collect)
     together = query_of(client, call, values, bounds)
-    assert searches(service, together.collect) == of_one
+    assert searches(service, together.collect) == of_one > 0
     found: dict[str, list[dict[str, Any]]] = {value: [] for value in values}
     for row in together.collect().to_dicts():
         found[row.pop("queried")[0]].append(row)
@@ -60,7 +67,7 @@ def test_estimate_of_a_set_searches_for_its_heights_once(service: LocalService) 
     values = values_of(service, "address_transactions", 40)
     together = query_of(client, "address_transactions", values, bounds)
     of_one = searches(service, query_of(client, "address_transactions", values[0], bounds).collect)
-    assert searches(service, together.estimate) == of_one
+    assert searches(service, together.estimate) == of_one > 0
     least, most = together.estimate().requests_range
     assert most is not None
     assert least <= together.collect().report.requests <= most
