@@ -42,7 +42,7 @@ def read(
 ) -> pyarrow.dataset.Dataset:
     """Read a series of exports as one data set, with their corrections applied.
 
-    The checksum of each file is compared first.
+    The checksum of each file that has rows is compared first.
 
     Parameters
     ----------
