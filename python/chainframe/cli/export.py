@@ -150,7 +150,9 @@ def destination(
         _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})
     if path and is_directory:
         named = None if is_named_directory else form_of(suffix_of(path))
-        form = form or (named and named[0])
+        if form is None and named and named[0] != "parquet":
+            ways = f"for Parquet files in it, name it {output}/; for {named[0]}, name a file"
+            raise InvalidParameterError(f"--output: {output} is a directory; {ways}")
         if form not in {None, "parquet"}:
             raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
         written = OutputFormat("parquet", numbers, columns)

@@ -93,7 +93,8 @@ def test_directory_with_the_suffix_of_a_file_gets_an_export_only_if_it_is_named_
     directory.mkdir()
     before = at_service.request_count
     assert main(["blocks", "--max-items", "3", "-o", str(directory)]) == 2
-    assert "gets Parquet files; for csv, name a file" in capsys.readouterr().err
+    way = f"for Parquet files in it, name it {directory}/; for csv, name a file"
+    assert way in capsys.readouterr().err
     assert at_service.request_count == before
     assert main(["blocks", "--max-items", "3", "-o", f"{directory}/"]) == 0
     assert (directory / "part-000000.parquet").exists()
