@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from decimal import Decimal
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from chainframe.sinks.targets import sink_of
 from chainframe.testing import make_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 TABLE = "t t"
@@ -38,8 +37,12 @@ FINAL = sorted((height, f"0x{height}{index}") for height in range(1, 7) for inde
 class Query:
     """A query whose follower delivers prepared events, and then may fail."""
 
-    def __init__(self, events: list[Any], error: BaseException | None = None, wait: float = 0) -> None:
-        self.events, self.error, self.wait = events, error, wait
+    def __init__(
+        self, events: list[Any], error: BaseException | None = None, during: Callable[[], None] | None = None
+    ) -> None:
+        self.events = events
+        self.error = error
+        self.during = during
 
     def follow(self, *, start: str, **_options: object) -> Any:
         first = 0 if start == "beginning" else 1 + [event.cursor for event in self.events].index(start)
@@ -50,7 +53,8 @@ class Query:
 
             def __iter__(_self) -> Iterator[Any]:  # noqa: N805
                 yield from self.events[first:]
-                time.sleep(self.wait)
+                if self.during:
+                    self.during()
                 if self.error:
                     raise self.error
 

@@ -24,7 +24,10 @@ DISK_ERRORS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
 )
-"""Numbers of errors that do not pass by themselves: a disk is full or may not be written, or a place is none."""
+"""Numbers of errors that do not pass by themselves.
+
+A disk is full or may not be written, or the place does not exist or is of another kind.
+"""
 STATE = "_chainframe"
 """Table of a database that holds the positions of all tables of its schema."""
 
@@ -358,7 +361,12 @@ def database_errors(
 
 def _disk_errno(error: Exception) -> int | None:
     """Return the number of a disk's error. Libraries have the text of the operating system in messages of their own."""
-    return next((number for number in DISK_ERRORS if os.strerror(number) in str(error)), None)
+    for number in DISK_ERRORS:
+        text = os.strerror(number)
+        # Windows has no text of its own for some.
+        if not text.startswith("Unknown error") and text in str(error):
+            return number
+    return None
 
 
 def one_line(error: object) -> str:

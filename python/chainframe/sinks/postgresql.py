@@ -164,6 +164,8 @@ class PostgresqlSink(Sink):
                 if self._idle_timeout is not None:
                     with self._connection.cursor() as cursor:
                         cursor.execute("SELECT set_config('idle_session_timeout', $1, false)", (self._idle_timeout,))
+            # Also if the setting could not be restored.
+            with suppress(adbc_driver_manager.Error):
                 self._connection.adbc_connection.set_autocommit(self._was_autocommit)
 
     def _errors(self) -> Any:  # noqa: ANN401 - a context manager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from deltalake.exceptions import CommitFailedError
 
 import chainframe as cf
 from chainframe.cli.export import exit_code
-from chainframe.sinks.contract import Change
+from chainframe.sinks.contract import Change, Failure, database_errors
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.sinks.sync import run
@@ -31,8 +32,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 
 HOSTILE = [
     "default_transaction_isolation=serializable",
-    "idle_in_transaction_session_timeout=1000",
-    "idle_session_timeout=1000",
+    # Which only a hang would meet.
+    "idle_in_transaction_session_timeout=600000",
+    "idle_session_timeout=600000",
     "standard_conforming_strings=off",
     "DateStyle=German",
     "extra_float_digits=-15",
@@ -41,11 +43,20 @@ HOSTILE = [
 
 @pytest.mark.parametrize("setting", HOSTILE)
 def test_settings_of_the_server_do_not_matter(url: str, setting: str) -> None:
-    # Longer than the timeout, which is longer than a busy machine takes between two statements.
-    wait = 1.2 if "timeout" in setting else 0
     with postgresql.connect(f"{url}&options=-c{setting.replace('=', '%3D')}") as connection:
         run(Query(EVENTS[:3]), sink_of(connection, TABLE), 12)
-        run(Query(EVENTS, wait=wait), sink_of(connection, TABLE), 12)
+        while_read: list[Any] = []
+
+        def ask() -> None:
+            state = "select state from pg_stat_activity where datname is not null and pid <> pg_backend_pid()"
+            while_read.append(execute(url, state))
+            with connection.cursor() as cursor:
+                cursor.execute("select setting from pg_settings where name = 'idle_session_timeout'")
+                while_read.append(cursor.fetchall())
+
+        run(Query(EVENTS, during=ask), sink_of(connection, TABLE), 12)
+        # No transaction waits for the API, and no session ends meanwhile.
+        assert while_read == [[("idle",)], [("0",)]]
         name, _, value = setting.partition("=")
         with connection.cursor() as cursor:
             cursor.execute(f"select current_setting('{name}'), set_config('{name}', '{value}', true)")
@@ -138,6 +149,19 @@ def test_lock_of_a_session_is_no_open_transaction(url: str) -> None:
         assert cursor.fetchall() == [(True,)]
 
 
+@pytest.mark.parametrize("is_autocommit", [True, False])
+def test_connection_is_left_as_it_was_if_its_setting_cannot_be_restored(url: str, *, is_autocommit: bool) -> None:
+    with postgresql.connect(f"{url}&options=-cidle_session_timeout%3D600000", autocommit=is_autocommit) as connection:
+        sink = PostgresqlSink(connection, TABLE)
+        sink.look()
+        sink._idle_timeout = "none"
+        sink.close()
+        with connection.cursor() as cursor:
+            cursor.execute("create table audit (x int)")
+        found = execute(url, "select to_regclass('audit')::text")
+    assert found == [("audit" if is_autocommit else None,)]
+
+
 def test_closed_connection_has_no_open_transaction(url: str) -> None:
     connection = postgresql.connect(url)
     connection.close()
@@ -181,6 +205,20 @@ def test_full_disk_is_an_error_with_its_number_that_does_not_pass() -> None:
         run(Query(EVENTS), Full(connection, TABLE), 12)
     assert (caught.value.errno, caught.value.retryable) == (errno.ENOSPC, False)
     assert isinstance(caught.value.__cause__, duckdb.TransactionException)
+
+
+@pytest.mark.parametrize("text", ["Unknown error", "Unknown error 122"])
+def test_number_without_a_text_is_no_full_disk(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    original = os.strerror
+    monkeypatch.setattr(os, "strerror", lambda number: text if number == errno.EDQUOT else original(number))
+
+    def fail(message: str) -> Any:
+        with pytest.raises(cf.ExportError) as caught, database_errors(TABLE, OSError, lambda _: Failure.MAY_PASS):
+            raise OSError(message)
+        return caught.value.errno, caught.value.retryable
+
+    assert fail(f"lost the server: {text}") == (None, True)
+    assert fail(f"cannot write: {original(errno.ENOSPC)}") == (errno.ENOSPC, False)
 
 
 @pytest.mark.parametrize("name", ["x.duckdb", "delta"])
