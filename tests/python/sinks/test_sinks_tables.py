@@ -195,33 +195,3 @@ def test_delta_table_that_lost_its_position_names_reset(tmp_path: Path, monkeypa
         synced(place)
     synced(place, reset=True)
     assert stored(place) == FINAL
-
-
-FUNCTION = (
-    "create or replace function keep_out() returns trigger language plpgsql as "
-    "$$ begin if new.height % 2 = 0 then return null; end if; return new; end $$"
-)
-TRIGGER = f'create trigger keep_out before insert on "{TABLE}" for each row execute function keep_out()'
-RULE = f'create rule keep as on delete to "{TABLE}" do instead nothing'
-NEWS = [*EVENTS[:3], SimpleNamespace(after_height=2, cursor="undone"), *EVENTS[2:]]
-
-
-@pytest.mark.parametrize("statement", [TRIGGER, RULE])
-def test_rows_that_a_trigger_or_rule_keeps_out_or_in_are_an_error(url: str, statement: str) -> None:
-    place = ("postgresql", url)
-    synced(place, EVENTS[:3])
-    before = stored(place)
-    execute(url, FUNCTION, statement)
-    for _ in range(2):
-        with pytest.raises(cf.ExportError, match="a trigger or rule of the table changes what sync stores") as caught:
-            synced(place, NEWS)
-        assert not caught.value.retryable
-    assert stored(place) == before
-
-
-def test_rule_that_changes_no_row_is_no_error(url: str) -> None:
-    place = ("postgresql", url)
-    synced(place, EVENTS[:3])
-    execute(url, f'create rule log as on delete to "{TABLE}" do also notify deleted')
-    synced(place, NEWS)
-    assert stored(place) == FINAL
