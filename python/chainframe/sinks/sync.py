@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._declared import QUERIED, height_column
 from chainframe._notes import continues, omit_cursor
 from chainframe._threads import in_thread
-from chainframe.errors import (
-    ChainframeError,
-    ExportError,
-    InvalidParameterError,
-)
+from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.frames import load
 from chainframe.sinks.advice import advised, rejected_position
 from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, is_intact
