@@ -229,7 +229,10 @@ def test_name_of_a_module_that_is_not_imported_names_the_import() -> None:
     assert done.stderr.count("File ") == 1
 
 
-@pytest.mark.parametrize("module", ["datasets", "exact", "exports", "partitions", "sinks", "testing"])
+OF_EXTRAS = [pytest.param(module, marks=needs_extra) for module in ("datasets", "exact")]
+
+
+@pytest.mark.parametrize("module", [*OF_EXTRAS, "exports", "partitions", "sinks", "testing"])
 def test_name_of_a_module_names_the_module(module: str) -> None:
     names = importlib.import_module(f"chainframe.{module}").__all__
     assert names

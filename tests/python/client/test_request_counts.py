@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from types import ModuleType
 
+from conftest import needs_extra
 from repository import ROOT
 
 BENCH = ROOT / "benches" / "request_counts.py"
@@ -53,6 +54,7 @@ def load_bench() -> ModuleType:
     return module
 
 
+@needs_extra
 def test_everyday_calls_send_exactly_these_requests() -> None:
     bench = load_bench()
     beyond = {call.name: sent - call.fewest for call, sent in bench.counts()}

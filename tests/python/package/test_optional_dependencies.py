@@ -89,6 +89,7 @@ def test_missing_library_of_object_stores_is_named(client: cf.Client, monkeypatc
         client.blocks().to_parquet("s3://bucket/blocks")
 
 
+@needs_extra
 @pytest.mark.parametrize(("convert", "extra"), [("to_pandas", "pandas"), ("to_arrow", "arrow")])
 def test_library_that_is_too_old_is_named_with_its_install_command(
     service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch, convert: str, extra: str

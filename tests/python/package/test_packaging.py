@@ -17,6 +17,7 @@ from build_wheel import normalize
 from compare_builds import differences, leaks
 from conftest import needed
 from repository import ROOT, TESTS
+from test_wheel import LEAST, passed
 
 COMMIT_TIME = 1_700_000_000
 
@@ -94,3 +95,34 @@ def test_test_needs_the_libraries_of_the_test_modules_that_it_imports() -> None:
     # Otherwise the tests of a wheel without extras, and those of the lowest versions, cannot be collected.
     assert "pyarrow" in needed(TESTS / "exports" / "test_exports_contradictions.py")
     assert "sqlalchemy" in needed(TESTS / "kept_sinks.py")
+
+
+def test_only_what_names_its_extra_is_skipped_in_a_test_of_the_wheel(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(f"""
+        import importlib.util, os, sys
+
+        os.environ["CHAINFRAME_TESTS"] = "bare"
+        sys.path += {[str(TESTS), str(ROOT / "scripts")]!r}
+        spec = importlib.util.spec_from_file_location("conftest_of_tests", {str(TESTS / "conftest.py")!r})
+        sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[spec.name])
+        from conftest_of_tests import pytest_runtest_call, pytest_runtest_setup
+    """)
+    pytester.makepyfile("""
+        from chainframe import frames
+
+
+        def test_extra():
+            frames.library("absent_library", packages="'chainframe[absent]'")
+
+
+        def test_needless_import():
+            import absent_library
+
+
+        def test_base():
+            pass
+    """)
+    result = pytester.runpytest_subprocess("--junitxml=report.xml")
+    result.assert_outcomes(passed=1, failed=1, skipped=1)
+    assert passed(pytester.path / "report.xml") == 1 < LEAST
