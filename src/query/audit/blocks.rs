@@ -85,7 +85,7 @@ impl Blocks {
                  the service has another block. Run the query again."
             ));
         }
-        // Where all records have one hash, it is none.
+        // A hash that all records have identifies no block.
         if let Some((height, other, _)) = self.contradictory.filter(|_| self.heights.len() > 1) {
             reasons.push(format!(
                 "Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."

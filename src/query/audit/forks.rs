@@ -77,7 +77,7 @@ impl Forks {
         }
     }
 
-    /// Why the height of a record is not certain. Where all records have one hash, it is none.
+    /// Why the height of a record is not certain. A hash that all records have identifies no block.
     pub fn doubtful_height(&self) -> Option<String> {
         let (height, other) = self.contradictory.filter(|_| self.heights.len() > 1)?;
         Some(format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."))
