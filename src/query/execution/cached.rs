@@ -29,6 +29,8 @@ use crate::query::results::{CacheUse, Partial, Records, Report};
 use list_run::CachedList;
 use read::CachedRead;
 
+/// State of a transaction that is not in a block yet, or may leave it.
+const PENDING: &str = "pending";
 const INCOMPLETE: &str = "An incomplete result is not kept";
 
 /// Starts a run whose records `collect` reads into `partial`.
@@ -96,6 +98,14 @@ fn heights(columns: &Columns) -> impl DoubleEndedIterator<Item = Option<i64>> + 
         _ => None,
     });
     heights.into_iter().flatten()
+}
+
+/// True if a transaction is pending, or has not reached the other chain.
+fn is_provisional(columns: &Columns, row: usize) -> bool {
+    let column = |name| columns.record().position(name);
+    let is_pending = column("state").is_some_and(|state| columns.text(state, row) == Some(PENDING));
+    let mut sides = ["main_tx_hash", "zone_tx_hash"].into_iter().filter_map(column);
+    is_pending || sides.any(|hash| columns.text(hash, row).is_none_or(str::is_empty))
 }
 
 /// The highest block up to a height, if the records have the hash of their block.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,10 +39,10 @@ class Chain:
     def lose(self, *lost: str) -> None:
         self.rows = [each for each in self.rows if each["txid"] not in lost]
 
-    def replace(self, above: int) -> None:
-        """Replace all blocks above a height, each with its first transaction alone."""
+    def replace(self, above: int, empty_to: int = 0) -> None:
+        """Replace all blocks above a height, each with its first transaction alone, or without one up to a height."""
         kept = [each for each in self.rows if int(each["height"]) <= above]
-        self.rows = [row(height, fork="'") for height in range(60, above, -1)] + kept
+        self.rows = [row(height, fork="'") for height in range(60, max(above, empty_to), -1)] + kept
 
 
 QUERIES: dict[str, Row] = {"list": {}, "range": {"start_height": 30, "end_height": 40}, "block": {"height": 30}}
@@ -59,8 +60,9 @@ def test_records_that_were_kept_and_are_lost_without_a_reorganization_are_a_reas
     chain = Chain()
     server.on("transactions", chain)
     assert read(server, tmp_path, QUERIES[kind]).report.complete
-    # The block that shows that the chain is the same has gone.
-    chain.lose("0x300", "0x500", "0x501", "0x401", "0x400", "0x301" if kind == "block" else "")
+    # The block that shows that the chain is the same is above that of the query, and has gone.
+    assert read(server, tmp_path, QUERIES["list"]).report.complete
+    chain.lose("0x300", "0x500", "0x501", "0x401", "0x400")
     records = read(server, tmp_path, QUERIES[kind])
     assert any(MISSED in reason for reason in records.report.reasons), (kind, records.report)
     assert not records.report.complete
@@ -77,3 +79,82 @@ def test_records_of_replaced_blocks_are_not_missed(server: StrictServer, tmp_pat
     records = read(server, tmp_path, QUERIES[kind])
     assert records.report.complete, records.report.reasons
     assert len(records) == {"list": 85, "range": 11, "block": 1}[kind]
+
+
+@pytest.mark.parametrize(("kind", "empty_to"), [("list", 60), ("range", 40), ("block", 30)])
+@pytest.mark.parametrize("above", [0, 25])
+def test_results_that_a_reorganization_empties_have_no_reason(
+    server: StrictServer, tmp_path: Path, kind: str, empty_to: int, above: int
+) -> None:
+    chain = Chain()
+    server.on("transactions", chain)
+    assert read(server, tmp_path, QUERIES[kind]).report.complete
+    chain.replace(above=0 if kind == "list" else above, empty_to=empty_to)
+    for _ in range(3):
+        records = read(server, tmp_path, QUERIES[kind])
+        assert (len(records), records.report.complete, records.report.reasons) == (0, True, [])
+
+
+class Wallet:
+    """Transactions of an address, on a chain with the blocks of `Chain`."""
+
+    def __init__(self, server: StrictServer, *rows: Row) -> None:
+        self.rows = list(rows)
+        self.chain = Chain()
+        server.on("address_transactions", self)
+        server.on("transactions", self.chain)
+
+    def __call__(self, request: Request) -> Response:
+        pages = {
+            "limit": request.query["limit"],
+            "page": request.query["page"],
+            "totalPage": str(min(len(self.rows), 1)),
+        }
+        return page_of("address_transactions", self.rows, **pages)
+
+    def read(self, server: StrictServer, path: Path) -> cf.Records[Any]:
+        with server.client(cache=cf.Cache(path, settle=10), max_retries=1) as client:
+            return client.address_transactions(ADDRESS).collect()
+
+
+ADDRESS = "0x" + "1" * 40
+NOW = int(time.time() * 1000) - 60_000
+
+
+def of_wallet(height: int, /, **values: str) -> Row:
+    block = {"height": str(height), "blockHash": f"0xb{height}", "transactionTime": str(NOW + height)}
+    return {"txId": f"0x{height:064x}", "from": ADDRESS, "to": "0x" + "2" * 40, "amount": "1", **block, **values}
+
+
+@pytest.mark.parametrize(
+    "first",
+    [of_wallet(60), of_wallet(60, state="pending", height="", blockHash=""), of_wallet(60, state="pending")],
+    ids=["newest", "pending", "pending in a block"],
+)
+def test_records_that_were_not_settled_are_not_missed(server: StrictServer, tmp_path: Path, first: Row) -> None:
+    wallet = Wallet(server, first)
+    assert len(wallet.read(server, tmp_path)) == 1
+    wallet.rows.clear()
+    for _ in range(3):
+        records = wallet.read(server, tmp_path)
+        assert not any(MISSED in reason for reason in records.report.reasons), records.report.reasons
+        assert not records
+
+
+def test_settled_records_of_an_empty_result_are_missed_once(server: StrictServer, tmp_path: Path) -> None:
+    wallet = Wallet(server, of_wallet(60), of_wallet(40), of_wallet(39))
+    wallet.read(server, tmp_path)
+    wallet.rows.clear()
+    reasons = wallet.read(server, tmp_path).report.reasons
+    assert any(f"2 records {MISSED}" in reason for reason in reasons), reasons
+    assert not any(MISSED in reason for reason in wallet.read(server, tmp_path).report.reasons)
+
+
+@pytest.mark.parametrize("block_hash", ["0x" + "0" * 64, ""])
+def test_unknown_block_hashes_show_no_block(server: StrictServer, tmp_path: Path, block_hash: str) -> None:
+    wallet = Wallet(server, of_wallet(60, blockHash=block_hash), of_wallet(59, blockHash=block_hash))
+    wallet.read(server, tmp_path)
+    del wallet.rows[0]
+    for _ in range(3):
+        reasons = wallet.read(server, tmp_path).report.reasons
+        assert not any(MISSED in reason for reason in reasons), reasons

@@ -3,53 +3,65 @@
 
 use std::collections::HashSet;
 
-use super::heights;
-use crate::columns::Columns;
+use super::{heights, is_provisional};
 use crate::query::results::{Records, record_keys};
+use crate::query::snapshot::Rows;
 
-/// A reason, if a result lacks records that were kept below a block that it shows, or has none of those that were kept.
-/// `drops_old` is true if records below the lowest height that is shown may have become too old for the API.
-pub(super) fn reason(read: &Records, kept: &Records, drops_old: bool) -> Option<String> {
-    let missing = missing(read, kept, drops_old);
-    if missing == 0 {
-        return None;
-    }
-    let records = if missing == 1 { "1 record".to_owned() } else { format!("{missing} records") };
-    Some(format!(
-        "The cache had {records} of this result that the API does not return any more, although it shows no reorganization: a \
-         part of the service may lack them. Run the query again."
-    ))
+/// Records that were kept of a result, and not served.
+pub(super) struct Contradicted {
+    pub records: Records,
+    /// The highest height that was settled when they were kept.
+    pub settled: Option<i64>,
 }
 
-fn missing(read: &Records, kept: &Records, drops_old: bool) -> usize {
-    if read.is_empty() {
-        return if drops_old { 0 } else { kept.len() };
-    }
-    let shown: HashSet<String> = read.chunks().iter().flat_map(blocks).flatten().collect();
-    let mut same = None;
-    for chunk in kept.chunks() {
-        for (height, block) in heights(chunk).zip(blocks(chunk)) {
-            if block.is_some_and(|block| shown.contains(&block)) {
-                same = same.max(height);
+impl Contradicted {
+    /// Number of records that were settled.
+    pub fn num_settled(&self) -> usize {
+        let Some(settled) = self.settled else { return 0 };
+        let mut count = 0;
+        for chunk in self.records.chunks() {
+            for (row, height) in heights(chunk).enumerate() {
+                let is_settled = height.is_some_and(|height| height <= settled);
+                count += usize::from(is_settled && !is_provisional(chunk, row));
             }
         }
+        count
     }
-    let Some(same) = same else { return 0 };
-    let lowest = read.chunks().iter().flat_map(heights).flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
-    let records: HashSet<u64> = read.chunks().iter().flat_map(record_keys).collect();
-    let mut missing = 0;
-    for chunk in kept.chunks() {
-        for (height, key) in heights(chunk).zip(record_keys(chunk)) {
-            let is_due = height.is_some_and(|height| lowest <= height && height <= same);
-            missing += usize::from(is_due && !records.contains(&key));
+
+    /// Number of records that a result lacks below a block that it shows.
+    /// `drops_old` is true if records below the lowest height that is shown may have become too old for the API.
+    pub fn num_missing(&self, read: &Records, drops_old: bool) -> usize {
+        let mut shown = HashSet::new();
+        for chunk in read.chunks() {
+            shown.extend((0..chunk.rows()).filter_map(|row| Rows::block(chunk, row)));
         }
+        let mut same = None;
+        for chunk in self.records.chunks() {
+            for (row, height) in heights(chunk).enumerate() {
+                if Rows::block(chunk, row).is_some_and(|block| shown.contains(&block)) {
+                    same = same.max(height);
+                }
+            }
+        }
+        let Some(same) = same else { return 0 };
+        let lowest = read.chunks().iter().flat_map(heights).flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
+        let records: HashSet<u64> = read.chunks().iter().flat_map(record_keys).collect();
+        let mut missing = 0;
+        for chunk in self.records.chunks() {
+            for ((row, height), key) in heights(chunk).enumerate().zip(record_keys(chunk)) {
+                let is_due = height.is_some_and(|height| lowest <= height && height <= same);
+                missing += usize::from(is_due && !is_provisional(chunk, row) && !records.contains(&key));
+            }
+        }
+        missing
     }
-    missing
 }
 
-/// Hashes of the blocks of the rows.
-fn blocks(columns: &Columns) -> Vec<Option<String>> {
-    let column = columns.record().block();
-    let texts = (0..columns.rows()).map(|row| columns.text(column?, row));
-    texts.map(|text| text.filter(|text| !text.is_empty()).map(str::to_ascii_lowercase)).collect()
+/// The reason of a result that lacks records.
+pub(super) fn reason(missing: usize) -> String {
+    let records = if missing == 1 { "1 record".to_owned() } else { format!("{missing} records") };
+    format!(
+        "The cache had {records} of this result that the API does not return any more, although it shows no reorganization: a \
+         part of the service may lack them. Run the query again."
+    )
 }

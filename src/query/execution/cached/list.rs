@@ -1,6 +1,7 @@
 //! `HeldList`: a list that is kept, and where its first pages of now meet it.
 
-use super::heights;
+use super::lacking::Contradicted;
+use super::{heights, is_provisional};
 use crate::cache::{Entry, Extent, Shape};
 use crate::columns::{Columns, Value};
 use crate::interface::ResultLimit;
@@ -20,9 +21,6 @@ pub(super) fn ends_recently(records: &Records, query: &Query) -> bool {
     let Some((time, (columns, row))) = records.record().time().zip(last) else { return false };
     matches!(columns.value(time, row), Value::Time(time) if is_recent(query, time))
 }
-
-/// State of a transaction that is not in a block yet, or may leave it.
-const PENDING: &str = "pending";
 
 /// A list as it was kept, newest record first.
 pub(super) struct HeldList {
@@ -76,9 +74,9 @@ impl HeldList {
         })
     }
 
-    /// All records that were kept.
-    pub fn records(&self) -> &Records {
-        &self.records
+    /// All records that were kept, if they are not served.
+    pub fn contradicted(self) -> Contradicted {
+        Contradicted { settled: self.settled.map(|settled| settled.height), records: self.records }
     }
 
     /// True if a page reaches down to settled heights.
@@ -192,12 +190,4 @@ pub(super) fn before_provisional(records: &Records) -> Option<i64> {
 pub(super) fn has_provisional(records: &Records) -> bool {
     let mut chunks = records.chunks().iter();
     chunks.any(|chunk| heights(chunk).enumerate().any(|(row, height)| height.is_none() || is_provisional(chunk, row)))
-}
-
-/// True if a transaction is pending, or has not reached the other chain.
-fn is_provisional(columns: &Columns, row: usize) -> bool {
-    let column = |name| columns.record().position(name);
-    let is_pending = column("state").is_some_and(|state| columns.text(state, row) == Some(PENDING));
-    let mut sides = ["main_tx_hash", "zone_tx_hash"].into_iter().filter_map(column);
-    is_pending || sides.any(|hash| columns.text(hash, row).is_none_or(str::is_empty))
 }

@@ -1,6 +1,6 @@
 //! `CachedRead`: the read of one list, or of slices, with what the cache has of it.
 
-use super::lacking;
+use super::lacking::{self, Contradicted};
 use super::list::{Difference, HeldList, Joint, Settled, ends_recently};
 use super::{INCOMPLETE, highest_block, note, now};
 use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
@@ -87,10 +87,12 @@ pub(super) struct CachedRead {
     /// When it began, in Unix milliseconds.
     pub started: i64,
     pub kind: CachedKind,
+    /// Number of removals from the cache when this read began.
+    discards_before: u64,
     /// Number of removals from the cache when the run began to read what is not known.
     discards: u64,
     /// Records that were kept of the result, if they were not served: the service may contradict them.
-    pub contradicted: Option<Records>,
+    pub contradicted: Option<Contradicted>,
 }
 
 impl CachedRead {
@@ -107,7 +109,18 @@ impl CachedRead {
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
         let key = key(start)?;
-        Ok(Some(Self { cache, query, key, record, started, kind, discards: 0, contradicted: None }))
+        let discards = query.client().cache_checks().discards();
+        Ok(Some(Self {
+            cache,
+            query,
+            key,
+            record,
+            started,
+            kind,
+            discards_before: discards,
+            discards,
+            contradicted: None,
+        }))
     }
 
     /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
@@ -138,7 +151,7 @@ impl CachedRead {
 
     /// Keeps the records of a run that was read to its end.
     pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
-        self.compare_contradicted(run, records);
+        self.compare_contradicted(run, records).await?;
         match &self.kind {
             CachedKind::List(_) if run.is_divided() => note(run, DIVIDED),
             CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
@@ -153,13 +166,36 @@ impl CachedRead {
 
     /// Gives a reason if a result lacks records that were kept, although the chain was not reorganized. The beginning of a list
     /// may end above them.
-    fn compare_contradicted(&self, run: &Run, records: &Records) {
-        let Some(kept) = self.contradicted.as_ref().filter(|_| self.query.max_items().is_none()) else { return };
-        let drops_old = self.query.endpoint().limit == ResultLimit::LastYear && !ends_recently(kept, &self.query);
-        if let Some(reason) = lacking::reason(records, kept, drops_old) {
-            run.report().add_contradiction(reason);
+    async fn compare_contradicted(&self, run: &Run, records: &Records) -> Result<(), Error> {
+        let Some(kept) = self.contradicted.as_ref().filter(|_| self.query.max_items().is_none()) else { return Ok(()) };
+        let drops_old =
+            self.query.endpoint().limit == ResultLimit::LastYear && !ends_recently(&kept.records, &self.query);
+        let missing = if !records.is_empty() {
+            kept.num_missing(records, drops_old)
+        } else if drops_old {
+            0
+        } else {
+            self.num_missing_of_empty(run, kept).await?
+        };
+        if missing > 0 {
+            run.report().add_contradiction(lacking::reason(missing));
             run.report().update(|report| report.complete = false);
+            // The next read believes the API.
+            self.noted(run, || self.cache.discard(&self.key)).await;
         }
+        Ok(())
+    }
+
+    /// Number of the settled records of a result that has none any more. Without records it does not show whether the chain was
+    /// reorganized there: a block that is known shows it.
+    async fn num_missing_of_empty(&self, run: &Run, kept: &Contradicted) -> Result<usize, Error> {
+        let settled = kept.num_settled();
+        if settled == 0 || self.query.client().cache_checks().discards() != self.discards_before {
+            return Ok(0);
+        }
+        let Some(anchor) = self.anchor(run).await else { return Ok(settled) };
+        let is_same = self.compared(run, &anchor).await?.is_some();
+        Ok(if is_same { settled } else { 0 })
     }
 
     /// Returns the entry of the result.
@@ -252,7 +288,7 @@ impl CachedRead {
         let read_at = entry.facts.read_at;
         let Some(held) = HeldList::new(entry, &self.query, self.cache.settle()) else { return Ok(None) };
         let Some((shape, joint)) = self.met(run, &held).await? else {
-            self.contradicted = Some(held.records().clone());
+            self.contradicted = Some(held.contradicted());
             return Ok(None);
         };
         let fresh = run.partial().read();

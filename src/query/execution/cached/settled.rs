@@ -2,6 +2,7 @@
 //! that the chain has not changed there: that of a settled block above, whose hash is kept. While the newest block is the
 //! same, a range up to it is not requested again either.
 
+use super::lacking::Contradicted;
 use super::list::{before_provisional, has_provisional};
 use super::read::{CachedRead, HeightsRead};
 use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
@@ -31,7 +32,7 @@ impl CachedRead {
         }
         let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
         let Some((anchor, as_of)) = anchor else {
-            self.contradicted = held.map(|held| held.records);
+            self.contradicted = held.map(HeldHeights::contradicted);
             return Ok((None, range));
         };
         let Some(mut held) = held else { return Ok((None, range)) };
@@ -79,7 +80,7 @@ impl CachedRead {
         let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
         let top = highest(&records).unwrap_or(i64::MAX);
         let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else {
-            self.contradicted = Some(records);
+            self.contradicted = Some(Contradicted { settled: highest(&records), records });
             return Ok(None);
         };
         run.end_unread();
@@ -206,7 +207,7 @@ impl CachedRead {
 
     /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
     /// kept of the service is removed.
-    async fn compared(&self, run: &Run, anchor: &Anchor) -> Result<Option<i64>, Error> {
+    pub(super) async fn compared(&self, run: &Run, anchor: &Anchor) -> Result<Option<i64>, Error> {
         let client = self.query.client();
         let at = now(client);
         if self.block(run, anchor.height).await?.as_ref() != Some(anchor) {
@@ -241,6 +242,11 @@ impl HeldHeights {
         let Extent::Heights { low, next, end, head } = entry.facts.extent else { return None };
         let records = Records::new(record, entry.rows.to_vec());
         Some(Self { records, low, next, end, head, read_at: entry.facts.read_at })
+    }
+
+    /// The records, if they are not served. Those below the first height to be requested were settled.
+    fn contradicted(self) -> Contradicted {
+        Contradicted { records: self.records, settled: Some(self.next - 1) }
     }
 
     /// True if some heights of the range were not settled.
