@@ -22,6 +22,8 @@ struct KeyColumns {
     /// Columns of the block of a record. They change if the record is included again in another block.
     block: Vec<usize>,
     block_hash: Option<usize>,
+    /// Column of the hash of the block, which a record that is a block has for itself.
+    hash_of_block: Option<usize>,
     height: Option<usize>,
 }
 
@@ -40,6 +42,7 @@ impl KeyColumns {
             all: record.sent().map(|(column, _)| column).collect(),
             block: block_hash.into_iter().chain(record.height()).collect(),
             block_hash,
+            hash_of_block: record.block(),
             height: record.height(),
         }
     }
@@ -66,16 +69,22 @@ impl KeyColumns {
         finished(hashers)
     }
 
-    fn block_key(&self, columns: &Columns, row: usize) -> Option<u64> {
-        let hash = columns.text(self.block_hash?, row)?;
-        // Some services have zeros in place of a hash that they do not know.
-        if hash.bytes().all(|byte| matches!(byte, b'0' | b'x' | b'X')) {
-            return None;
-        }
-        let mut hasher = KeyHasher::new();
-        hasher.write_text(hash);
-        Some(hasher.finish())
+    /// Hash of the block of a record.
+    fn block(&self, columns: &Columns, row: usize) -> Option<u64> {
+        block_key(columns, self.hash_of_block?, row)
     }
+}
+
+/// Hash of the hash of a block in a column.
+fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
+    let hash = columns.text(column, row)?;
+    // Some services have zeros in place of a hash that they do not know.
+    if hash.bytes().all(|byte| matches!(byte, b'0' | b'x' | b'X')) {
+        return None;
+    }
+    let mut hasher = KeyHasher::new();
+    hasher.write_text(hash);
+    Some(hasher.finish())
 }
 
 fn write_columns(hashers: &mut [KeyHasher], columns: &Columns, of: &[usize], first: usize) {
@@ -109,10 +118,11 @@ pub fn content_keys(columns: &Columns) -> Vec<u64> {
     finished(hashes_of(columns, &KeyColumns::of(columns.record()).all, 0..columns.rows()))
 }
 
-/// Hashes of the hashes of the blocks of a page's records; 0 where there is none.
+/// Hashes of the hashes of the blocks of a page's records; 0 where there is none. Blocks have 0: their keys identify them, and
+/// cursors contain these numbers.
 pub fn block_keys(columns: &Columns) -> Vec<u64> {
-    let of = KeyColumns::of(columns.record());
-    (0..columns.rows()).map(|row| of.block_key(columns, row).unwrap_or(0)).collect()
+    let column = KeyColumns::of(columns.record()).block_hash;
+    (0..columns.rows()).map(|row| column.and_then(|column| block_key(columns, column, row)).unwrap_or(0)).collect()
 }
 
 impl Rows for Columns {
@@ -129,7 +139,7 @@ impl Rows for Columns {
     }
 
     fn block(&self, row: usize) -> Option<u64> {
-        KeyColumns::of(self.record()).block_key(self, row)
+        KeyColumns::of(self.record()).block(self, row)
     }
 }
 
@@ -166,7 +176,7 @@ impl Rows for KeyedRows<'_> {
     }
 
     fn block(&self, row: usize) -> Option<u64> {
-        self.of.block_key(self.columns, row)
+        self.of.block(self.columns, row)
     }
 }
 

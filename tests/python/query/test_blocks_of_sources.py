@@ -85,6 +85,21 @@ def test_one_hash_for_all_blocks_is_none(server: StrictServer) -> None:
         assert client.transactions_by_hash(HASHES[:3]).collect().report.complete
 
 
+def test_block_hash_of_two_heights_of_a_set_is_reported(server: StrictServer) -> None:
+    hashes = {"5": "0xsame", "6": "0xsame", "7": "0x7"}
+
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("blocks", [{"hash": hashes[height], "height": height}])
+
+    server.on("blocks", block)
+    with server.client() as client:
+        report = client.blocks(height=[5, 6, 7]).collect().report
+        assert any(reason.startswith(TWO_HEIGHTS) for reason in report.reasons), report.reasons
+        hashes["6"] = "0x6"
+        assert client.blocks(height=[5, 6, 7]).collect().report.complete
+
+
 def test_block_that_is_absent_between_others_of_a_set_is_reported(server: StrictServer) -> None:
     def block(request: Request) -> Response:
         height = request.query["height"]
