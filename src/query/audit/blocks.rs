@@ -71,6 +71,16 @@ impl Blocks {
         self.contradictory = self.contradictory.filter(|(_, _, by)| *by != source);
     }
 
+    /// The lowest and the highest height.
+    pub fn ends(&self) -> Option<(i64, i64)> {
+        self.ends
+    }
+
+    /// Takes the lowest and the highest height of an earlier run.
+    pub fn set_ends(&mut self, ends: Option<(i64, i64)>) {
+        self.ends = ends;
+    }
+
     /// True if there are records of heights below and above.
     pub fn have_both_sides_of(&self, height: i64) -> bool {
         self.ends.is_some_and(|(lowest, highest)| lowest < height && height < highest)

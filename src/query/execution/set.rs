@@ -258,6 +258,7 @@ impl Set {
             return None;
         }
         let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
+        let misses_blocks = self.misses_blocks();
         let returned = SetPage {
             query: self.query.clone(),
             list: index,
@@ -266,6 +267,8 @@ impl Set {
             open,
             begun: begun.collect(),
             ended: self.ended.clone(),
+            empty: if misses_blocks { self.empty.clone() } else { Vec::new() },
+            ends: self.blocks.ends().filter(|_| misses_blocks),
             refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.outcome.reasons.clone(),

@@ -32,5 +32,5 @@ pub(super) use records::RecordsBuilder;
 pub use report::{CacheUse, Completeness, Progress, Report, SharedReport};
 pub(super) use sealed::Sealed;
 pub(super) use seen::{ANY_LIST, Seen, SeenLog};
-pub(super) use set_cursor::SetCursor;
+pub(super) use set_cursor::{SetCursor, bits_of};
 pub use verdicts::{Verdict, Verdicts};

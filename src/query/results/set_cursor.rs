@@ -20,6 +20,11 @@ pub(in crate::query) struct SetCursor<P> {
     /// Lists that have ended: bit i of byte i / 8, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ended: String,
+    /// Lists of heights that have ended without a block, in the form of `ended`, and the lowest and the highest height with one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub empty: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<(i64, i64)>,
     /// Positions of the lists that are being read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<(u32, P)>,
@@ -40,6 +45,8 @@ impl<P> SetCursor<P> {
             digest: members.digest.to_string(),
             open: Vec::new(),
             ended: String::new(),
+            empty: String::new(),
+            ends: None,
             refused: Vec::new(),
             seen: Vec::new(),
         }
@@ -64,8 +71,26 @@ impl<P> SetCursor<P> {
 
     /// True if the list of a rank has ended.
     pub fn has_ended(&self, rank: u32) -> bool {
-        let digits = self.ended.get(rank as usize / 8 * 2..rank as usize / 8 * 2 + 2);
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
-        byte & 1 << (rank % 8) != 0
+        is_in(&self.ended, rank)
     }
+
+    /// True if the list of a rank has ended without a block.
+    pub fn is_empty(&self, rank: u32) -> bool {
+        is_in(&self.empty, rank)
+    }
+}
+
+fn is_in(bits: &str, rank: u32) -> bool {
+    let digits = bits.get(rank as usize / 8 * 2..rank as usize / 8 * 2 + 2);
+    let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    byte & 1 << (rank % 8) != 0
+}
+
+/// Ranks below `count` as `is_in` reads them.
+pub(in crate::query) fn bits_of(ranks: impl Iterator<Item = u32>, count: usize) -> String {
+    let mut bytes = vec![0u8; count.div_ceil(8)];
+    for rank in ranks {
+        bytes[rank as usize / 8] |= 1 << (rank % 8);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -127,3 +127,18 @@ def test_block_that_an_earlier_run_returned_is_not_absent(server: StrictServer) 
         for returned, page in enumerate(client.blocks(height=heights).pages(), 1):
             rest = client.resume(page.cursor).collect()
             assert (len(rest), rest.report.reasons) == (len(heights) - returned, [])
+
+
+def test_block_that_was_absent_before_a_cursor_is_reported(server: StrictServer) -> None:
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("blocks", [] if height in {"2", "7"} else [{"hash": f"0x{height}", "height": height}])
+
+    server.on("blocks", block)
+    with server.client(concurrency=1) as client:
+        for page in client.blocks(height=[*range(5, 40)]).pages():
+            reasons = client.resume(page.cursor).collect().report.reasons
+            assert any("no block of height 7, although" in reason for reason in reasons), page.number
+        # There may be none below.
+        for page in client.blocks(height=[2, *range(8, 40)]).pages():
+            assert client.resume(page.cursor).collect().report.complete

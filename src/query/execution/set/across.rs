@@ -15,9 +15,14 @@ impl Set {
         }
     }
 
+    /// True if the API has one block for each value.
+    pub(super) fn misses_blocks(&self) -> bool {
+        self.query.endpoint().order == Order::Consecutive && self.members.name == "height"
+    }
+
     /// Gives a reason for blocks that the API does not have, and has others below and above them.
     pub(super) fn doubt_absent_blocks(&mut self, report: &SharedReport) {
-        if self.query.endpoint().order != Order::Consecutive || self.members.name != "height" {
+        if !self.misses_blocks() {
             return;
         }
         let mut absent = Vec::new();

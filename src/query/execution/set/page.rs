@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::ended::EndedLists;
 use crate::message::Message;
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Cursor, Resume, SeenLog, SetCursor};
+use crate::query::results::{Checkpoint, Cursor, Resume, SeenLog, SetCursor, bits_of};
 use crate::query::snapshot::ListCheckpoint;
 
 /// State of a set when a page of one of its lists was returned. Lists are indices.
@@ -21,6 +21,9 @@ pub(super) struct SetPage {
     /// Positions of the lists of which this run has returned nothing: an earlier run had begun them.
     pub begun: Vec<(usize, Arc<Cursor>)>,
     pub ended: EndedLists,
+    /// Heights that ended without a block, and the lowest and the highest height with one, if blocks are missed.
+    pub empty: Vec<usize>,
+    pub ends: Option<(i64, i64)>,
     /// Lists that ended with an error, and the error.
     pub refused: Vec<(usize, Message)>,
     /// Records that another list may return again.
@@ -51,19 +54,17 @@ impl Resume for SetPage {
         let mut at = Cursor::at(&self.query, 0, 0, ListCheckpoint::default(), None);
         let Some(members) = self.query.members() else { return at };
         let ranks = members.ranks();
-        let mut ended = vec![0u8; ranks.len().div_ceil(8)];
-        for (list, rank) in ranks.iter().enumerate() {
-            if self.has_ended(list) {
-                ended[*rank as usize / 8] |= 1 << (rank % 8);
-            }
-        }
+        let ended = (0..ranks.len()).filter(|list| self.has_ended(*list)).map(|list| ranks[list]);
+        let empty = self.empty.iter().map(|list| ranks[*list]);
         let this = (self.list, self.in_list(row).cursor());
         let open = self.open.iter().map(|(list, page)| (*list, page.cursor()));
         let begun = self.begun.iter().map(|(list, cursor)| (*list, Cursor::clone(cursor)));
         let open = std::iter::once(this).chain(open).chain(begun);
         let seen = self.seen.to_vec().into_iter().filter(|seen| seen.is_open(|list| self.has_ended(list)));
         let set = SetCursor {
-            ended: ended.iter().map(|byte| format!("{byte:02x}")).collect(),
+            ended: bits_of(ended, ranks.len()),
+            empty: if self.empty.is_empty() { String::new() } else { bits_of(empty, ranks.len()) },
+            ends: self.ends,
             open: open.map(|(list, cursor)| (ranks[list], cursor.within(&at, &self.query.member(list)))).collect(),
             refused: self.refused.iter().map(|(list, error)| (ranks[*list], error.clone())).collect(),
             seen: seen.map(|seen| seen.renumbered(|list| ranks[list as usize])).collect(),

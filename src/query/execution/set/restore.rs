@@ -19,11 +19,15 @@ impl Set {
                 if set.has_ended(rank) {
                     self.ended.insert(index);
                 }
+                if set.is_empty(rank) {
+                    self.empty.push(index);
+                }
                 if let Some(at) = start.member(rank, &self.query.member(index)) {
                     self.begun.insert(index);
                     self.starts.insert(index, Arc::new(at));
                 }
             }
+            self.blocks.set_ends(set.ends);
             self.ended.skipped = self.ended.count;
             self.outcome.refused =
                 set.refused.iter().map(|(rank, error)| (index_of(*rank) as usize, error.clone())).collect();
