@@ -1,5 +1,5 @@
-//! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A height has
-//! one block, and a block has one height: otherwise the records are not of one chain.
+//! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A
+//! height has one block, and a block has one height: otherwise the records are not of one chain.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use super::known_keys::KeyHasher;
 use crate::query::snapshot::Rows;
 
-/// Blocks that are kept.
+/// Blocks that are kept for comparison, about a megabyte; all are forgotten when there are more.
 const KEPT: usize = 1 << 14;
 
 /// The origin of a record.

@@ -1,5 +1,5 @@
-//! Records of a result that was kept, which the service lacks. A reorganization replaces all blocks from some height on: below a block that
-//! is still there, all records still have to be there.
+//! Records of a result that was kept, which the service lacks. A reorganization replaces all blocks from some height on:
+//! below a block that is still there, all records still have to be there.
 
 use std::collections::HashSet;
 
