@@ -4,11 +4,9 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use super::forks::{KEPT, two_heights};
 use super::known_keys::KeyHasher;
 use crate::query::snapshot::Rows;
-
-/// Blocks that are kept for comparison, about a megabyte; all are forgotten when there are more.
-const KEPT: usize = 1 << 14;
 
 /// The origin of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,9 +95,7 @@ impl Blocks {
         }
         // A hash that all records have identifies no block.
         if let Some((height, other, _)) = self.contradictory.filter(|_| self.heights.len() > 1) {
-            reasons.push(format!(
-                "Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."
-            ));
+            reasons.push(two_heights(height, other));
         }
         reasons
     }

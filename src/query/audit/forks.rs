@@ -7,8 +7,8 @@ use std::hash::BuildHasherDefault;
 use super::known_keys::KeyHasher;
 use crate::query::snapshot::Response;
 
-/// Blocks whose heights are kept.
-const KEPT: usize = 1 << 14;
+/// Blocks that are kept for comparison, less than a megabyte; all are forgotten when there are more.
+pub(super) const KEPT: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 pub struct Forks {
@@ -80,7 +80,7 @@ impl Forks {
     /// Why the height of a record is not certain. A hash that all records have identifies no block.
     pub fn doubtful_height(&self) -> Option<String> {
         let (height, other) = self.contradictory.filter(|_| self.heights.len() > 1)?;
-        Some(format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one."))
+        Some(two_heights(height, other))
     }
 
     pub fn reason(&self) -> Option<String> {
@@ -89,6 +89,11 @@ impl Forks {
             "Records of height {height} are of two blocks: the chain was reorganized between two pages. Run the query again."
         ))
     }
+}
+
+/// The reason of a block with two heights.
+pub(super) fn two_heights(height: i64, other: i64) -> String {
+    format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one.")
 }
 
 /// True if the service lists the records of both sides of a fork: a response is of one moment.

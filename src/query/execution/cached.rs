@@ -26,6 +26,7 @@ use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::message::Message;
 use crate::query::results::{CacheUse, Partial, Records, Report};
+use crate::query::snapshot::Rows;
 use list_run::CachedList;
 use read::CachedRead;
 
@@ -117,6 +118,8 @@ fn highest_block(records: &Records, most: i64) -> Option<Anchor> {
 fn highest_block_of(columns: &Columns, most: i64) -> Option<Anchor> {
     let hash = columns.record().block()?;
     let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, row)));
+    // Zeros in place of a hash are those of any block.
+    let rows = rows.filter(|(_, row)| Rows::block(columns, *row).is_some());
     let (height, row) = rows.filter(|(height, _)| *height <= most).max_by_key(|(height, _)| *height)?;
     let block_hash = columns.text(hash, row)?.to_owned();
     Some(Anchor { height, block_hash })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
-use super::shared_heights::{Doubtable, SharedHeights};
+use super::shared_heights::{Found, SharedHeights};
 use crate::cache::DEFAULT_SETTLE;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -150,12 +150,12 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// A value for other lists of a set.
-    fn found<V>(&self, value: V) -> Doubtable<V> {
-        Doubtable { value, is_doubtful: self.report.empty_responses_reason().is_some() }
+    fn found<V>(&self, value: V) -> Found<V> {
+        Found { value, is_doubtful: self.report.empty_responses_reason().is_some() }
     }
 
     /// A value that another list of a set may have found, whose doubts are those of this list as well.
-    fn used<V>(&self, found: Doubtable<V>) -> V {
+    fn used<V>(&self, found: Found<V>) -> V {
         if found.is_doubtful && self.report.empty_responses_reason().is_none() {
             self.report.doubt_empty_responses();
         }
@@ -252,7 +252,7 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// Searches a position for all lists of a set, with the age up to which they may use it.
-    async fn searched_for_all(&mut self, time: i64) -> Result<(Doubtable<TimePosition>, Duration), Error> {
+    async fn searched_for_all(&mut self, time: i64) -> Result<(Found<TimePosition>, Duration), Error> {
         let found = self.searched(time).await?;
         let max_age = if self.is_settled(found) { MAX_AGE } else { MAX_AGE_AT_HEAD };
         Ok((self.found(found), max_age))

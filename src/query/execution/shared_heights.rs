@@ -18,16 +18,16 @@ use crate::query::follow::ChainHead;
 #[derive(Default)]
 pub(super) struct SharedHeights {
     /// Positions of times in Unix milliseconds.
-    pub positions: Shared<i64, Doubtable<TimePosition>>,
+    pub positions: Shared<i64, Found<TimePosition>>,
     /// Blocks by height.
-    pub blocks: Shared<i64, Doubtable<Option<Block>>>,
+    pub blocks: Shared<i64, Found<Option<Block>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
 }
 
 /// A value, and whether empty responses may have made it wrong: each list that uses it has that reason.
 #[derive(Clone)]
-pub(super) struct Doubtable<V> {
+pub(super) struct Found<V> {
     pub value: V,
     pub is_doubtful: bool,
 }

@@ -158,3 +158,17 @@ def test_unknown_block_hashes_show_no_block(server: StrictServer, tmp_path: Path
     for _ in range(3):
         reasons = wallet.read(server, tmp_path).report.reasons
         assert not any(MISSED in reason for reason in reasons), reasons
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.parametrize("block_hash", ["", "0x" + "0" * 64], ids=["empty", "zeros"])
+def test_missing_hashes_of_blocks_do_not_show_that_the_chain_is_the_same(
+    server: StrictServer, tmp_path: Path, kind: str, block_hash: str
+) -> None:
+    chain = Chain()
+    chain.rows = [{**each, "blockHash": block_hash} for each in chain.rows]
+    server.on("transactions", chain)
+    read(server, tmp_path, QUERIES[kind])
+    chain.rows = [{**each, "txid": f"{each['txid']}9"} for each in chain.rows]
+    with server.client() as plain:
+        assert read(server, tmp_path, QUERIES[kind]) == plain.transactions(**QUERIES[kind]).collect()

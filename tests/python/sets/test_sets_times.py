@@ -42,7 +42,7 @@ def searches(service: LocalService, run: Callable[[], Any]) -> int:
     ("call", "names"),
     [
         *[(call, names) for call in ("address_transactions", "cross_chain_transactions") for names in RANGES],
-        # Whether it is within the last year, which is asked of lists of addresses only.
+        # Lists of addresses request the block of this height: the API has them for a year.
         ("address_transactions", ("start_height",)),
     ],
 )

@@ -151,7 +151,7 @@ impl CachedRead {
 
     /// Keeps the records of a run that was read to its end.
     pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
-        self.compare_contradicted(run, records).await?;
+        self.compare_contradicted(run, records).await;
         match &self.kind {
             CachedKind::List(_) if run.is_divided() => note(run, DIVIDED),
             CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
@@ -166,8 +166,8 @@ impl CachedRead {
 
     /// Gives a reason if a result lacks records that were kept, although the chain was not reorganized. The beginning of a list
     /// may end above them.
-    async fn compare_contradicted(&self, run: &Run, records: &Records) -> Result<(), Error> {
-        let Some(kept) = self.contradicted.as_ref().filter(|_| self.query.max_items().is_none()) else { return Ok(()) };
+    async fn compare_contradicted(&self, run: &Run, records: &Records) {
+        let Some(kept) = self.contradicted.as_ref().filter(|_| self.query.max_items().is_none()) else { return };
         let drops_old =
             self.query.endpoint().limit == ResultLimit::LastYear && !ends_recently(&kept.records, &self.query);
         let missing = if !records.is_empty() {
@@ -175,7 +175,7 @@ impl CachedRead {
         } else if drops_old {
             0
         } else {
-            self.num_missing_of_empty(run, kept).await?
+            self.num_missing_of_empty(run, kept).await
         };
         if missing > 0 {
             run.report().add_contradiction(lacking::reason(missing));
@@ -183,19 +183,19 @@ impl CachedRead {
             // The next read believes the API.
             self.noted(run, || self.cache.discard(&self.key)).await;
         }
-        Ok(())
     }
 
     /// Number of the settled records of a result that has none any more. Without records it does not show whether the chain was
     /// reorganized there: a block that is known shows it.
-    async fn num_missing_of_empty(&self, run: &Run, kept: &Contradicted) -> Result<usize, Error> {
+    async fn num_missing_of_empty(&self, run: &Run, kept: &Contradicted) -> usize {
         let settled = kept.num_settled();
         if settled == 0 || self.query.client().cache_checks().discards() != self.discards_before {
-            return Ok(0);
+            return 0;
         }
-        let Some(anchor) = self.anchor(run).await else { return Ok(settled) };
-        let is_same = self.compared(run, &anchor).await?.is_some();
-        Ok(if is_same { settled } else { 0 })
+        let Some(anchor) = self.anchor(run).await else { return settled };
+        // The query does not fail with it. A chain that cannot be compared explains no loss.
+        let is_replaced = matches!(self.compared(run, &anchor).await, Ok(None));
+        if is_replaced { 0 } else { settled }
     }
 
     /// Returns the entry of the result.
