@@ -39,7 +39,7 @@ pub fn load(path: &Path, match_on: &MatchOn) -> Result<Vec<Interaction>, Error> 
     match std::fs::read(path) {
         Ok(bytes) => Ok(in_order(parse(path, &bytes)?, match_on)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(failed(path, "cannot be read", &error)),
+        Err(error) => Err(Error::cannot_read(path, error)),
     }
 }
 
@@ -106,7 +106,7 @@ fn in_order(lines: Vec<Line>, match_on: &MatchOn) -> Vec<Interaction> {
 /// those of the same request, and with "rewrite" in place of all. Returns the requests that the other file does not have.
 pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>, Error> {
     let Options { path, match_on, .. } = options;
-    let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let _lock = locked(path).map_err(|error| Error::cannot_write(path, error))?;
     let (before, _) = options.scrub_earlier(true, load(path, match_on)?)?;
     let mut added = load(other, match_on)?;
     let counts = |interactions: &[Interaction]| {
@@ -136,7 +136,7 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
 
 /// Reads what was added after `read`, and appends the line that `next` makes of it; returns true if there was one.
 pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<String>) -> Result<bool, Error> {
-    let mut file = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let mut file = locked(path).map_err(|error| Error::cannot_write(path, error))?;
     let mut added = || -> std::io::Result<(Vec<u8>, u64)> {
         let length = file.metadata()?.len();
         // It is shorter if another process has compacted it.
@@ -145,7 +145,7 @@ pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<
         file.read_to_end(&mut added)?;
         Ok((added, length))
     };
-    let (added, length) = added().map_err(|error| failed(path, "cannot be read", &error))?;
+    let (added, length) = added().map_err(|error| Error::cannot_read(path, error))?;
     // A line that another process was killed in does not count.
     let complete: Vec<Line> = layout::interactions(&added)
         .into_iter()
@@ -164,13 +164,13 @@ pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<
         file.write_all(&bytes)?;
         Ok(length + bytes.len() as u64)
     };
-    *read = append().map_err(|error| failed(path, "cannot be written", &error))?;
+    *read = append().map_err(|error| Error::cannot_write(path, error))?;
     Ok(true)
 }
 
 /// Rewrites the file without what was replaced; returns its length.
 pub fn compact(path: &Path, match_on: &MatchOn) -> Result<u64, Error> {
-    let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let _lock = locked(path).map_err(|error| Error::cannot_write(path, error))?;
     write(path, &load(path, match_on)?)
 }
 
@@ -181,14 +181,14 @@ pub fn write(path: &Path, interactions: &[Interaction]) -> Result<u64, Error> {
         content.push_str(&interaction.to_line());
         content.push('\n');
     }
-    replace(path, content.as_bytes()).map_err(|error| failed(path, "cannot be written", &error))?;
+    replace(path, content.as_bytes()).map_err(|error| Error::cannot_write(path, error))?;
     Ok(content.len() as u64)
 }
 
 /// Removes all interactions; the file may be new.
 pub fn empty(path: &Path) -> Result<(), Error> {
-    let file = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
-    file.set_len(0).map_err(|error| failed(path, "cannot be written", &error))
+    let file = locked(path).map_err(|error| Error::cannot_write(path, error))?;
+    file.set_len(0).map_err(|error| Error::cannot_write(path, error))
 }
 
 /// Replaces a file through a new one with a random name, so that nothing is written through a link that another user of
@@ -250,8 +250,4 @@ fn ends_line(file: &mut File) -> std::io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last == [b'\n'])
-}
-
-fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
-    Error::File { path: path.to_owned(), problem: format!("{what}: {error}") }
 }

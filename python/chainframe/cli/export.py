@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from chainframe import (
     AuthenticationError,
     BudgetExceededError,
+    CassetteError,
     ChainframeError,
     Client,
     ExportError,
@@ -69,11 +70,10 @@ class Terminated(SystemExit):
 
 
 def exit_code(error: Exception) -> int:
-    if isinstance(error, ExportError):
-        if error.retryable:
-            return LOCKED
-        if error.errno is not None:
-            return FAILED
+    if isinstance(error, ExportError) and error.retryable:
+        return LOCKED
+    if isinstance(error, ExportError | CassetteError) and error.errno is not None:
+        return FAILED
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), FAILED)
 
 

@@ -11,7 +11,27 @@ if TYPE_CHECKING:
     from chainframe import Hint
 
 
-class ExportError(ChainframeError):
+class _FileError(ChainframeError):
+    """A file that cannot be read or written."""
+
+    errno: int | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | None = None,
+        errno: int | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, retryable=retryable)
+        self.path = path
+        if errno is not None:
+            self.errno = errno
+
+
+class ExportError(_FileError):
     """An export cannot continue in its directory. No file was removed.
 
     The directory holds an export of another query, is locked by another process (`retryable`), or has a missing or
@@ -29,22 +49,6 @@ class ExportError(ChainframeError):
     >>> except cf.ExportError as error:
     ...     print(error, error.path)
     """
-
-    errno: int | None = None
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        path: str | None = None,
-        errno: int | None = None,
-        hints: Sequence[Hint] = (),
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, hints=hints, retryable=retryable)
-        self.path = path
-        if errno is not None:
-            self.errno = errno
 
 
 class SettledHeightError(ExportError):
@@ -77,13 +81,20 @@ class SettledHeightError(ExportError):
         self.height = height
 
 
-class CassetteError(ChainframeError):
+class CassetteError(_FileError):
     """A cassette cannot be read or written, or its mode is unknown.
+
+    Attributes
+    ----------
+    path : str or None
+        The file; None if the error is not about one.
+    errno : int or None
+        Number of the operating system's error, such as `errno.ENOSPC` for a full disk; None if there was none.
 
     Examples
     --------
     >>> except cf.CassetteError as error:
-    ...     print(error)
+    ...     print(error, error.path)
     """
 
 

@@ -1,5 +1,8 @@
 //! From the core's errors to the classes of `chainframe.errors`.
 
+use std::path::Path;
+
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule, PyString};
 
@@ -196,19 +199,33 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
             given.set_item("text", text)?;
             "NumericOverflowError"
         }
-        Error::Cassette(cassette::Error::Miss { missed, .. }) => {
-            missed.note();
-            "CassetteMissError"
+        Error::Cassette(error) => {
+            given.set_item("path", error.path().map(Path::to_string_lossy))?;
+            match error {
+                cassette::Error::Miss { missed, .. } => {
+                    missed.note();
+                    "CassetteMissError"
+                }
+                cassette::Error::Disk { source, .. } => {
+                    given.set_item("errno", errno(py, source)?)?;
+                    "CassetteError"
+                }
+                cassette::Error::Mode { .. }
+                | cassette::Error::File { .. }
+                | cassette::Error::Line { .. }
+                | cassette::Error::Blocked { .. } => "CassetteError",
+            }
         }
-        Error::Cassette(
-            cassette::Error::Mode { .. }
-            | cassette::Error::File { .. }
-            | cassette::Error::Line { .. }
-            | cassette::Error::Blocked { .. },
-        ) => "CassetteError",
         Error::Internal(_) => "ChainframeError",
     };
     Ok((name, error.message(), given))
+}
+
+/// The number that Python has for an error of the system: Windows has others of its own.
+fn errno(py: Python<'_>, error: &std::io::Error) -> PyResult<Option<i32>> {
+    let Some(code) = error.raw_os_error() else { return Ok(None) };
+    let raised = py.get_type::<PyOSError>().call1((code, "", py.None(), code))?;
+    raised.getattr("errno")?.extract()
 }
 
 /// The error of a call that is not possible here and now.

@@ -114,6 +114,13 @@ def test_output_that_was_cut_is_an_error(settings: Any, tmp_path: Path, command:
     assert len(cut.stderr.splitlines()) == 1
 
 
+def test_recording_that_was_cut_is_an_error_of_the_output(settings: Any, tmp_path: Path) -> None:
+    record = ["blocks", "--record", str(tmp_path / "blocks.jsonl"), "-o", str(tmp_path / "blocks.csv")]
+    cut = run(record, settings, "", subprocess.DEVNULL, 5_000)
+    assert b"blocks.jsonl: cannot be written: File too large" in cut.stderr
+    assert cut.returncode == 1
+
+
 def test_position_is_stored_after_the_output_is_on_the_disk(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SERVICE = ("endpoint", "status", "code", "msg", "attempts", "cursor")
 TRANSPORT = ("endpoint", "attempts", "cursor", "phase")
+FILE: type = cf.ExportError.__bases__[0]
 
 # class: (its bases, its attributes, whether a later try may succeed)
 TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
@@ -44,10 +45,10 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
     "BudgetExceededError": ((cf.ChainframeError,), ("max_requests",), False),
     "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
-    "ExportError": ((cf.ChainframeError,), ("path",), False),
+    "ExportError": ((FILE,), ("path",), False),
     "SettledHeightError": ((cf.ExportError,), ("height", "path"), False),
-    "CassetteError": ((cf.ChainframeError,), (), False),
-    "CassetteMissError": ((cf.CassetteError,), (), False),
+    "CassetteError": ((FILE,), ("path",), False),
+    "CassetteMissError": ((cf.CassetteError,), ("path",), False),
 }
 EVERY = sorted(TREE)
 SAMPLES: dict[str, Any] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -32,6 +33,19 @@ CALLS = [
     "transactions_by_hash",
     "logs",
 ]
+
+
+def test_errors_of_the_disk_have_their_number_and_path(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    path = file / "cassette.jsonl"
+    with pytest.raises(cf.CassetteError) as caught:
+        Cassette(path)
+    assert caught.value.errno in {errno.ENOTDIR, errno.ENOENT}
+    assert (caught.value.path, caught.value.retryable) == (str(path), False)
+    with pytest.raises(cf.CassetteError) as caught:
+        Cassette(tmp_path, mode="twice")  # type: ignore[arg-type]
+    assert (caught.value.errno, caught.value.path) == (None, None)
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
