@@ -114,6 +114,15 @@ def refuse_link(path: Path) -> None:
         raise ExportError(f"{path} is a symbolic link; remove it, or name what it refers to", path=str(path))
 
 
+def check_directory(path: Path | ObjectPath, parameter: str) -> None:
+    """Raises `ExportError` for a path of a file, or of anything below one: no export can be there."""
+    if not isinstance(path, Path):
+        return
+    file = next((each for each in (path, *path.parents) if each.is_file()), None)
+    if file is not None:
+        raise ExportError(f"{parameter} ({path}): {file} is a file; name a directory", path=str(path))
+
+
 def check_file(path: Path) -> None:
     """Raises `ExportError` unless a file can be made or replaced there: a pipe or a device would be lost."""
     refuse_link(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._arguments import suggesting
@@ -19,6 +18,7 @@ from chainframe.exports.verify import Verifier
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
+    from pathlib import Path
 
     from chainframe import Report
     from chainframe._objects import Location
@@ -87,8 +87,6 @@ class Export(Frames):
         >>> chainframe.exports.Export.open("blocks").verify()
         """
         path = locations.finished_in(directory, "directory", storage_options)
-        if isinstance(path, Path) and path.is_file():
-            raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
         manifest = read_manifest(path)
         if manifest is None:
             raise ExportError(f"{path} holds no export", path=str(path))

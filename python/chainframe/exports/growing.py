@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
+from chainframe._paths import check_directory
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import locations, series
@@ -72,6 +73,7 @@ def _checked(
     if query._growth_order() is None and not query._values:  # noqa: SLF001 - of this package
         message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
         raise InvalidParameterError(message)
+    check_directory(directory, "path")
     manifest = ExportRequest(query, client, directory, **options).new_manifest()
     if manifest.query["max_items"] is not None:
         raise InvalidParameterError(WHOLE_LIST, parameter="max_items")

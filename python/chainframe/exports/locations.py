@@ -10,6 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import Location, ObjectPath, attempt, exists, location
+from chainframe._paths import check_directory
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Manifest
@@ -90,4 +91,5 @@ def _located(
     path = location(getattr(export, "path", export), parameter, storage_options)
     if path.name == Manifest.NAME:
         return path.parent, None
+    check_directory(path, parameter)
     return path, None if exists(path / Manifest.NAME) else newest_of(path)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._notes import continues
+from chainframe._paths import check_directory
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
@@ -242,8 +243,7 @@ class ExportRequest:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
         if series.is_same_place(since, self.directory):
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
-        if isinstance(since, Path) and since.is_file():
-            raise InvalidParameterError(f"({since}) is a file; name the directory of an export", parameter="since")
+        check_directory(since, "since")
         earlier = read_manifest(since)
         if earlier is None:
             raise ExportError(f"{since} holds no export", path=str(since))

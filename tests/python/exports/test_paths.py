@@ -187,6 +187,17 @@ def test_url_in_the_environment_is_no_cassette(client: cf.Client, monkeypatch: p
     del client
 
 
+@pytest.mark.parametrize("call", ["to_parquet_series", "to_parquet_series_async", "since", "read", "open"])
+@pytest.mark.parametrize("below", ["", "series/2026"])
+def test_file_in_place_of_a_directory_is_named(client: cf.Client, tmp_path: Path, call: str, below: str) -> None:
+    file = tmp_path / "blocks"
+    file.touch()
+    with pytest.raises(cf.ExportError) as caught:
+        CALLS[call](client.blocks(), file / below)
+    parameter = {"since": "since", "read": "series", "open": "directory"}.get(call, "path")
+    assert str(caught.value) == f"{parameter} ({file / below}): {file} is a file; name a directory"
+
+
 def test_windows_drive_is_not_a_scheme() -> None:
     assert local_path("C:/exports/blocks", "path") == Path("C:/exports/blocks")
 
