@@ -55,7 +55,7 @@ fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
 /// Opens the file, and locks it for as long as the returned handle lives where the system has advisory locks.
 pub fn open(path: &Path, world: &World) -> Result<(Connection, Option<File>), ServiceError> {
     let invalid = |problem: String| ServiceError::setting("db", format!("({}) {problem}", path.display()));
-    let failed = |error: std::io::Error| invalid(format!("cannot be opened: {error}"));
+    let failed = |error: std::io::Error| invalid(format!("cannot be opened: {error}; name a file that can be written"));
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     loop {
         // Elsewhere locks are mandatory, and would keep the database itself out.
@@ -118,7 +118,7 @@ fn connect(path: &Path) -> Result<Connection, String> {
     match open_own(path) {
         Ok(Some(connection)) => Ok(connection),
         Ok(None) => Err("is the database of another program; use another file".into()),
-        Err(error) => Err(format!("cannot be used as the service's database: {error}")),
+        Err(error) => Err(format!("cannot be used as the service's database: {error}; use another file")),
     }
 }
 

@@ -58,7 +58,7 @@ impl Service {
     /// Fills the database and listens; both are done when this returns.
     pub fn start(settings: Settings) -> Result<Self, ServiceError> {
         settings.check(false)?;
-        let store = Store::open(&settings)?;
+        let store = Store::open(&settings).map_err(|error| settings.failed(error))?;
         let (listener, url) = listen(settings.port).map_err(|source| {
             let port = settings.port;
             ServiceError::setting("port", format!("must be free; cannot listen on 127.0.0.1:{port}: {source}"))
@@ -85,7 +85,7 @@ impl Service {
     /// A service without a socket, in virtual time.
     pub fn simulate(settings: Settings, time: Arc<VirtualTime>) -> Result<Self, ServiceError> {
         settings.check(true)?;
-        let store = Store::open(&settings)?;
+        let store = Store::open(&settings).map_err(|error| settings.failed(error))?;
         let state = Arc::new(ServiceState::new(settings, store, Some(time)));
         Ok(Self { url: NO_URL.into(), state, running: Mutex::new(None) })
     }
@@ -226,8 +226,10 @@ impl Service {
 
     /// Serves these records for that endpoint, in place of any others.
     pub fn load(&self, endpoint: &'static Endpoint, records: &Columns) -> Result<(), ServiceError> {
-        let path = self.state.settings.deployment.expand(endpoint.path);
-        Ok(lock(&self.state.store).load(endpoint, &path, records)?)
+        let settings = &self.state.settings;
+        let path = settings.deployment.expand(endpoint.path);
+        let loaded = lock(&self.state.store).load(endpoint, &path, records);
+        loaded.map_err(|error| settings.failed(error.into()))
     }
 
     /// Serves the successful responses of a cassette to the exact requests they were recorded of.
@@ -242,7 +244,8 @@ impl Service {
                 responses.push((request, response.body));
             }
         }
-        lock(&self.state.store).load_cassette(&responses).map_err(ServiceError::from)?;
+        let loaded = lock(&self.state.store).load_cassette(&responses);
+        loaded.map_err(|error| self.state.settings.failed(error.into()))?;
         Ok(responses.len())
     }
 

@@ -191,6 +191,19 @@ pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
 }
 
 impl Settings {
+    /// The error of a statement, which in a file is one of the setting that names it: its disk may be full or read-only.
+    pub(super) fn failed(&self, error: ServiceError) -> ServiceError {
+        match (error, &self.db) {
+            (ServiceError::Database(error), Some(path)) => {
+                let path = path.display();
+                let problem =
+                    format!("({path}) cannot be used: {error}; name a file that can be written, on a disk with space");
+                ServiceError::setting("db", problem)
+            }
+            (error, _) => error,
+        }
+    }
+
     pub(super) fn check(&self, is_simulated: bool) -> Result<(), ServiceError> {
         if self.transactions > MOST_TRANSACTIONS {
             let problem = format!("must be <= {MOST_TRANSACTIONS}, to fit in memory; got {}", self.transactions);

@@ -93,8 +93,8 @@ class LocalService(_Logged):
     Raises
     ------
     ConfigError
-        A setting is invalid, the port is taken, or the file of the database is damaged, foreign or in use with other
-        data.
+        A setting is invalid, the port is taken, or the file of the database is damaged, foreign, in use with other data
+        or cannot be written.
 
     Examples
     --------
@@ -240,8 +240,8 @@ class LocalService(_Logged):
         Raises
         ------
         ConfigError
-            The call does not exist, a file cannot be read, or a field or value is invalid. The message names the line
-            or row.
+            The call does not exist, a file cannot be read, or a field or value is invalid; the message names the line
+            or row. Or the file `db` cannot be written.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class LocalService(_Logged):
         CassetteError
             The file is not a cassette.
         ConfigError
-            The file does not exist, or was recorded from another deployment.
+            The file does not exist, or was recorded from another deployment; or the file `db` cannot be written.
 
         Examples
         --------

@@ -79,6 +79,44 @@ def test_services_grow_one_chain(tmp_path: Path) -> None:
     assert heights == sorted(heights, reverse=True)
 
 
+FULL = """
+import resource
+import chainframe as cf
+from chainframe.testing import LocalService
+
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+with LocalService(transactions=0, db="loaded.sqlite") as service:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
+    for call in (
+        lambda: service.load("blocks", [{"height": height} for height in range(100_000)]),
+        lambda: LocalService(transactions=2_000, db="filled.sqlite"),
+    ):
+        try:
+            call()
+        except cf.ConfigError as error:
+            print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")
+def test_file_on_a_full_disk_is_named(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    advice = "name a file that can be written, on a disk with space"
+    names = ["loaded", "filled"]
+    assert done.stdout.splitlines() == [
+        f"db ({name}.sqlite) cannot be used: disk I/O error; {advice}" for name in names
+    ]
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_file_without_a_place_for_a_journal_is_named(tmp_path: Path, *, simulated: bool) -> None:
+    # The name of the journal beside it is too long.
+    db = tmp_path / ("d" * 250)
+    with pytest.raises(cf.ConfigError, match=r"^db \(.*d{250}\) cannot be used: .*; name a file that can be written"):
+        LocalService(transactions=10, db=db, simulated=simulated)
+
+
 def test_damaged_file_is_named(tmp_path: Path) -> None:
     db = tmp_path / "chain.sqlite"
     LocalService(transactions=500, db=db).close()
