@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from chainframe.errors import ChainframeError, FollowGapError, NumericOverflowError, ReorganizationError
+from chainframe.sinks.contract import LOST
+
+if TYPE_CHECKING:
+    from chainframe.sinks.contract import Position
 
 
 def advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa: FBT001 - a fact
@@ -17,6 +23,13 @@ def advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa:
         message = f"{error}; with sync, reset=True too, since the table has rows"
         return NumericOverflowError(message, column=error.column, row=error.row, text=error.text)
     return error
+
+
+def without_cursor(stored: Position, name: str) -> str:
+    """Say why a stored position has no cursor."""
+    if stored == LOST:
+        return f"{name}: the log no longer holds the last commit of sync; pass reset=True to fetch the table again"
+    return rejected_position("has no cursor", name)
 
 
 def rejected_position(problem: str, name: str) -> str:

@@ -101,6 +101,20 @@ class Position:
             raise ExportError(f"the stored position is not one of sync: {text[:80]!r}") from error
 
 
+LOST = Position(cursor="", height=None, rows=0, form="")
+"""Position of a table whose log no longer has that of `sync`."""
+DAMAGED = Position(cursor="", height=None, rows=-1, form="")
+"""Position that others have overwritten with nulls."""
+
+
+def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
+    """Return the position in a row of `STATE`."""
+    if row is None:
+        return None
+    cursor, height, rows, form = row
+    return DAMAGED if None in {cursor, rows, form} else Position(cursor, height, rows, form)
+
+
 @dataclass(frozen=True)
 class Extent:
     """Content of a table as it is found, by which `sync` notices what others changed.

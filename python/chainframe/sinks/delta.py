@@ -15,7 +15,17 @@ from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
 from chainframe.frames import load
 from chainframe.sinks.columns import changed_column, fit
-from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, text_literal
+from chainframe.sinks.contract import (
+    LOST,
+    Change,
+    Clear,
+    Extent,
+    Failure,
+    Position,
+    Sink,
+    database_errors,
+    text_literal,
+)
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -28,7 +38,6 @@ VERSION = "chainframe.version"
 ROWS = "chainframe.rows"
 FORM = "chainframe.form"
 """Metadata of a commit of `sync`; properties of the table after a run."""
-LOST = Position(cursor="", height=None, rows=0, form="")
 MAX_PROPERTY = 100_000
 """Characters of a cursor that is stored as a property: each later checkpoint holds it."""
 

@@ -21,6 +21,7 @@ from chainframe.sinks.contract import (
     database_errors,
     name_parts,
     open_transaction,
+    position_of_row,
     quoted,
     text_literal,
 )
@@ -153,7 +154,7 @@ class DuckDbSink(Sink):
             return None
         state = quoted(*self._place[:2], STATE)
         found = self._execute(f"SELECT cursor, height, rows, form FROM {state} WHERE name = ?", [self._key()])  # noqa: S608
-        return Position(*found[0]) if found else None
+        return position_of_row(found[0] if found else None)
 
     def _extent(self) -> Extent | None:
         if self._table_in(*self._place) is None:

@@ -16,7 +16,7 @@ from chainframe._declared import QUERIED, height_column
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.columns import changed_column, fit
-from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors
+from chainframe.sinks.contract import LOST, Change, Clear, Extent, Failure, Position, Sink, database_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 POSITION = "chainframe.position"
 """Property of the snapshots that `sync` commits, and of the table."""
-LOST = Position(cursor="", height=None, rows=0, form="")
 MAX_PROPERTY = 100_000
 """Characters of a position that is stored as a property of the table too."""
 RETRIES = "commit.retry.num-retries"

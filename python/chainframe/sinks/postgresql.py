@@ -26,6 +26,7 @@ from chainframe.sinks.contract import (
     name_parts,
     one_line,
     open_transaction,
+    position_of_row,
     quoted,
     text_literal,
 )
@@ -276,8 +277,7 @@ class PostgresqlSink(Sink):
             f"SELECT cursor, height, rows, form FROM {quoted(schema, STATE)} WHERE name = $1",  # noqa: S608 - quoted
             (name,),
         )
-        found = cursor.fetchone()
-        return None if found is None else Position(*found)
+        return position_of_row(cursor.fetchone())
 
     def _extent(self, cursor: Any) -> Extent | None:  # noqa: ANN401
         columns = self._columns(cursor)

@@ -14,7 +14,7 @@ from chainframe._notes import continues, omit_cursor
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.frames import load
-from chainframe.sinks.advice import advised, rejected_position
+from chainframe.sinks.advice import advised, rejected_position, without_cursor
 from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, is_intact
 from chainframe.sinks.targets import sink_of
 
@@ -382,8 +382,7 @@ def _begin(
         is_kept = clear is Clear.NOTHING and stored.rows == 0
         return stored if is_kept else None, clear
     if not stored.cursor:
-        message = f"{name}: the log no longer holds the last commit of sync; pass reset=True to fetch the table again"
-        raise ExportError(message, path=name)
+        raise ExportError(without_cursor(stored, name), path=name)
     if is_other:
         message = (
             f"{name} was made with other columns or number types ({stored.form}); pass those, or reset=True to fetch "

@@ -186,6 +186,22 @@ def test_log_of_a_delta_table_that_was_cleaned_up_keeps_the_position(tmp_path: P
     assert stored(place) == FINAL
 
 
+@pytest.mark.parametrize("column", ["cursor", "rows", "form"])
+@pytest.mark.parametrize("kind", ["duckdb", "postgresql"])
+def test_position_that_others_set_to_null_names_reset(url: str, tmp_path: Path, kind: str, column: str) -> None:
+    place = (kind, url if kind == "postgresql" else str(tmp_path / "x"))
+    synced(place, EVENTS[:3])
+    if column == "cursor":
+        others(place, "alter table _chainframe alter cursor drop not null")
+    others(place, f"update _chainframe set {column} = null")
+    with pytest.raises(cf.ExportError) as caught:
+        synced(place)
+    problem = "the stored position is not one that sync wrote; pass reset=True to fetch the table again"
+    assert str(caught.value) == f"{TABLE}: {problem}"
+    synced(place, reset=True)
+    assert stored(place) == FINAL
+
+
 def test_delta_table_that_lost_its_position_names_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = ("delta", str(tmp_path / "x"))
     monkeypatch.setattr("chainframe.sinks.delta.MAX_PROPERTY", 0)
