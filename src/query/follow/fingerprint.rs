@@ -90,6 +90,11 @@ impl Fingerprint {
         }
     }
 
+    /// The `block` of that many records of one block.
+    pub fn block_of(block: u64, rows: u64) -> u64 {
+        spread(block).wrapping_mul(rows)
+    }
+
     /// True if the records are the same, as far as both fingerprints know.
     pub fn is_same_records(&self, other: &Self) -> bool {
         let is_same_block = self.block == 0 || other.block == 0 || self.block == other.block;

@@ -323,7 +323,10 @@ impl Follower {
     }
 
     fn fail_on_error(&mut self, stepped: Result<Vec<Event>, Error>) -> Result<Vec<Event>, Error> {
-        if let Err(error) = &stepped {
+        // After a drift the round is repeated.
+        if let Err(error) = &stepped
+            && !matches!(error, Error::Drift { .. })
+        {
             self.phase = Phase::Failed(Box::new(error.clone()));
         }
         stepped

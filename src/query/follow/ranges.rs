@@ -155,6 +155,9 @@ impl Follower {
         if state.has_forgotten_all_below(changed) {
             return Err(self.spec.changed(changed));
         }
+        if let Some((first, last)) = state.contradicted(&reading) {
+            return Err(self.spec.contradicted(first, last));
+        }
         state.undo(changed - 1);
         Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, state: state.clone() }])
     }

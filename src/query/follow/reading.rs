@@ -7,6 +7,8 @@ use super::fingerprint::{Fingerprint, RowFacts};
 #[derive(Clone, Debug)]
 pub struct Reading {
     heights: BTreeMap<i64, Fingerprint>,
+    /// Number of records of each height that have the latest block of these, and that block.
+    blocks: BTreeMap<i64, (u64, u64)>,
     /// Keys of the records of one height, which are compared one by one.
     overlap: Option<(i64, Vec<u64>)>,
     rows: u64,
@@ -19,7 +21,14 @@ impl Reading {
     /// A reading from the head down. `overlap` is a height of which single records are known.
     pub fn down(overlap: Option<i64>) -> Self {
         let overlap = overlap.map(|height| (height, Vec::new()));
-        Self { heights: BTreeMap::new(), overlap, rows: 0, complete_from: i64::MAX, complete_to: i64::MAX }
+        Self {
+            heights: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            overlap,
+            rows: 0,
+            complete_from: i64::MAX,
+            complete_to: i64::MAX,
+        }
     }
 
     /// A reading of all records of a range of heights.
@@ -32,6 +41,11 @@ impl Reading {
     fn add(&mut self, row: &RowFacts) {
         let Some(height) = row.height else { return };
         self.heights.entry(height).or_insert_with(|| Fingerprint::new(height)).add(row);
+        if row.block != 0 {
+            let (rows, block) = self.blocks.entry(height).or_default();
+            *rows = if *block == row.block { *rows + 1 } else { 1 };
+            *block = row.block;
+        }
         if let Some((_, keys)) = self.overlap.as_mut().filter(|(overlap, _)| *overlap == height) {
             keys.push(row.key);
         }
@@ -83,6 +97,14 @@ impl Reading {
 
     pub fn get(&self, height: i64) -> Option<&Fingerprint> {
         self.heights.get(&height)
+    }
+
+    /// True if a height lacks records that it had, or has another block. Late records are none of both.
+    pub fn contradicts(&self, known: &Fingerprint) -> bool {
+        let Some(now) = self.heights.get(&known.height) else { return true };
+        let (rows, block) = self.blocks.get(&known.height).copied().unwrap_or_default();
+        let has_block = known.block != 0 && now.block != 0;
+        has_block && !(1..=rows).any(|rows| Fingerprint::block_of(block, rows) == known.block)
     }
 
     /// Fingerprints of the heights in a range, both ends included, the lowest first.

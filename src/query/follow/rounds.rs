@@ -262,6 +262,10 @@ impl Follower {
             return Err(self.spec.changed(height));
         }
         if let Conclusion::Undo(after_height) = conclusion {
+            if let Some((first, last)) = state.contradicted(&self.round.reading) {
+                self.state = Some(state);
+                return Err(self.spec.contradicted(first, last));
+            }
             state.undo(after_height);
             if !Bug::UndoDropped.is_planted() {
                 events.push(Event { kind: EventKind::Undo { after_height }, state: state.clone() });

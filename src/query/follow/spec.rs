@@ -168,6 +168,15 @@ impl FollowSpec {
         Error::Reorganization { endpoint: self.endpoint, height: highest, problem: problem.into() }
     }
 
+    /// The error of records that were delivered, and are missing below blocks that are as they were.
+    pub(super) fn contradicted(&self, first: i64, last: i64) -> Error {
+        let problem = Message::new(format!(
+            "heights {first} to {last} lack records that were delivered, or have other blocks, although the blocks above them \
+             are the same; a part of the service may lack them"
+        ));
+        Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
+    }
+
     pub(super) fn drift(&self) -> Error {
         let problem = Message::new("the newest records were replaced while the list was read");
         let problem = problem.hints([Hint::RetryLater]);

@@ -199,6 +199,20 @@ impl FollowState {
         changed.chain(added).map(|fingerprint| fingerprint.height).chain(removed).min()
     }
 
+    /// The first and the last height of which a reading lacks records, or has another block, below a block that is as it was.
+    /// A reorganization replaces all blocks from some height on.
+    pub fn contradicted(&self, reading: &Reading) -> Option<(i64, i64)> {
+        let complete = || self.known.iter().rev().filter(|known| reading.is_complete(known.height));
+        let is_same = |known: &&Fingerprint| {
+            known.block != 0
+                && reading.get(known.height).is_some_and(|now| (now.keys, now.block) == (known.keys, known.block))
+        };
+        let same = complete().find(is_same)?.height;
+        let mut lost = complete().filter(|known| known.height < same && reading.contradicts(known));
+        let last = lost.next()?.height;
+        Some((lost.next_back().map_or(last, |first| first.height), last))
+    }
+
     /// The lowest height that both remember, and not with the same records.
     pub fn difference(&self, other: &Self) -> Option<i64> {
         let low = self.oldest_known.height().max(other.oldest_known.height()).saturating_add(1);

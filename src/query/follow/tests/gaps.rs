@@ -221,3 +221,62 @@ fn a_sparse_list_settles_by_the_head_of_the_chain() {
     wait(&mut run, &chain);
     assert_eq!(run.requests - before, 1);
 }
+
+/// A follower that undoes changes and has caught up with eight heights of two records each.
+fn caught_up(ranges: Ranges, page_size: u64) -> (Run, Chain) {
+    let mut chain = Chain::new(8, 2);
+    // Ranges are read where a reading down would hold more than these.
+    let max_rows = if ranges == Ranges::None { 50 } else { 3 };
+    let spec = FollowSpec { ranges, max_rows, ..once(spec(Changes::Undone, 12, page_size)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    (0..2).for_each(|_| chain.grow(2));
+    run.restart();
+    (run, chain)
+}
+
+#[test]
+fn records_that_are_gone_below_the_same_blocks_are_not_undone() {
+    for ranges in [Ranges::None, Ranges::List, Ranges::ByHeight] {
+        for page_size in [3, 20] {
+            for lost in 1..=2 {
+                for height in 0..6 {
+                    let (mut run, mut chain) = caught_up(ranges, page_size);
+                    let before = run.consumer.clone();
+                    chain.lose(height, lost);
+                    let ended = finish(&mut run, &chain);
+                    let Err(Error::Drift { problem, .. }) = ended else { panic!("{ranges:?}, {height}: {ended:?}") };
+                    assert!(problem.to_string().contains(&format!("heights {height} to {height} lack")), "{problem}");
+                    assert_eq!((run.undos, &run.consumer), (0, &before), "{ranges:?}, {height}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_round_without_the_records_of_a_height_is_repeated() {
+    let (mut run, mut chain) = caught_up(Ranges::None, 50);
+    let whole = chain.clone();
+    chain.lose(3, 2);
+    assert!(finish(&mut run, &chain).is_err());
+    run.follower.repeat();
+    finish(&mut run, &whole).unwrap();
+    assert_eq!((run.undos, run.consumer.clone()), (0, run.expected(-1)));
+}
+
+#[test]
+fn a_block_that_is_replaced_below_the_same_blocks_is_no_reorganization() {
+    let (mut run, mut chain) = caught_up(Ranges::None, 50);
+    chain.replace(3);
+    assert!(matches!(finish(&mut run, &chain), Err(Error::Drift { .. })));
+    assert_eq!(run.undos, 0);
+}
+
+#[test]
+fn a_record_that_is_listed_late_below_the_same_blocks_is_an_undo() {
+    let (mut run, mut chain) = caught_up(Ranges::None, 50);
+    chain.apply(Change::Late(6));
+    finish(&mut run, &chain).unwrap();
+    assert_eq!((run.undos, run.consumer.clone()), (1, run.expected(-1)));
+}

@@ -74,6 +74,17 @@ impl Chain {
         }
     }
 
+    /// The API returns fewer records of a height.
+    pub fn lose(&mut self, height: usize, records: usize) {
+        let (_, kept) = &mut self.blocks[height];
+        kept.truncate(kept.len() - records);
+    }
+
+    /// Another block at a height, with the same records.
+    pub fn replace(&mut self, height: usize) {
+        self.blocks[height].0 = self.next();
+    }
+
     /// The API returns no records below this height any more.
     pub fn forget(&mut self, height: usize) {
         self.blocks[..height].iter_mut().for_each(|(_, records)| records.clear());
