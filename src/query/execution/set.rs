@@ -243,6 +243,10 @@ impl Set {
             self.num_pages += 1;
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
+        } else if self.misses_blocks() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none()) {
+            // A run that continues from here reads the list again, and so knows that it is empty.
+            self.account(report);
+            return None;
         }
         let ended = &self.ended;
         let unique = self.unique.as_mut();

@@ -142,3 +142,21 @@ def test_block_that_was_absent_before_a_cursor_is_reported(server: StrictServer)
         # There may be none below.
         for page in client.blocks(height=[2, *range(8, 40)]).pages():
             assert client.resume(page.cursor).collect().report.complete
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("absent", ["5", "8", "11"])
+def test_block_that_was_absent_when_a_run_was_interrupted_is_reported(
+    server: StrictServer, absent: str, concurrency: int
+) -> None:
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("blocks", [] if height == absent else [{"hash": f"0x{height}", "height": height}])
+
+    server.on("blocks", block)
+    with server.client(concurrency=concurrency) as client:
+        for page in client.blocks(height=[*range(4, 13)]).pages():
+            for later in client.resume(page.cursor).pages():
+                for cursor in (page.cursor, later.cursor):
+                    reasons = client.resume(cursor).collect().report.reasons
+                    assert any(f"no block of height {absent}, although" in reason for reason in reasons), cursor
