@@ -94,3 +94,16 @@ pub(in crate::query) fn bits_of(ranks: impl Iterator<Item = u32>, count: usize) 
     }
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_without_empty_lists_is_of_an_earlier_version() {
+        let earlier = r#"{"count":9,"digest":"d","ended":"0300","open":[[2,5]]}"#;
+        let set: SetCursor<u32> = serde_json::from_str(earlier).unwrap();
+        assert_eq!((set.has_ended(1), set.has_ended(2), set.is_empty(1), set.ends), (true, false, false, None));
+        assert_eq!(serde_json::to_string(&set).unwrap(), earlier);
+    }
+}
