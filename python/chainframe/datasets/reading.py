@@ -213,7 +213,11 @@ class Reading:
         """Fetches a page for an index; returns the number of records of the list."""
         records, total, report = query._page(number)  # noqa: SLF001 - of this package
         self.spent.append(report)
-        index.add(number, records.to_arrow("decimal").combine_chunks().to_batches()[0], total or 0)
+        batches = records.to_arrow("decimal").combine_chunks().to_batches()
+        for batch in batches:
+            index.add(number, batch, total or 0)
+        # Where the list has no page that it should have, the pages do not show where heights are.
+        index.is_ordered &= bool(batches)
         return total or 0
 
     def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import chainframe as cf
 from chainframe.datasets.narrowing import Narrowing
 from chainframe.testing import LocalService
 from datasets.test_datasets import rows
+from strict_server import Request, Response, StrictServer, page_of
 
 POLARS = int(pl.__version__.partition(".")[0])
 
@@ -228,3 +229,37 @@ def test_newest_blocks_cost_a_page(service: LocalService, client: cf.Client) -> 
         assert client.blocks().dataset().count_rows(filter=wanted) == count
         assert service.request_count == 1
         assert len(client.blocks().dataset().filter(wanted).head(2)) == 2
+
+
+def test_empty_page_that_should_have_records_is_no_crash(server: StrictServer) -> None:
+    """Pages of the list are requested where the heights of the times may be; one of them is empty."""
+    times = [1_700_000_000_000 + 2_000 * height for height in range(400)]
+    heights = range(399, -1, -1)
+    listed = [
+        {"id": f"0x{height:064x}", "betaBlockHeight": str(height), "betaBlockTime": str(times[height])}
+        for height in heights
+    ]
+
+    def transfers(request: Request) -> Response:
+        limit, page = int(request.query["limit"]), int(request.query["page"])
+        is_empty = "startBlockHeight" not in request.query and limit == 20 and emptied.pop("next", False)
+        found = [] if is_empty else listed[(page - 1) * limit : page * limit]
+        count = 0 if is_empty else len(listed)
+        return page_of(
+            "cross_chain_transactions",
+            found,
+            page=str(page),
+            limit=str(limit),
+            total=str(count),
+            totalPage=str(-(-count // limit)),
+        )
+
+    emptied = {"next": True}
+    server.on("cross_chain_transactions", transfers)
+    low, high = (dt.datetime.fromtimestamp(times[height] / 1000, dt.UTC) for height in (100, 120))
+    with server.client() as client:
+        dataset = client.cross_chain_transactions(page_size=20).dataset()
+        found = dataset.to_table(filter=between("zone_block_time", low, high))
+        assert not emptied
+        assert found.column("zone_block_height").to_pylist() == list(range(120, 99, -1))
+        assert dataset.report.complete
