@@ -729,7 +729,8 @@ class Client:
     def height_at(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
-        Finds it by interpolation, in about six requests on a chain of a million blocks.
+        Finds it by interpolation, in about six requests on a chain of a million blocks. A cache keeps the height once
+        the block after it is settled.
 
         Parameters
         ----------

@@ -89,6 +89,12 @@ pub enum Extent {
     },
     /// A list with its newest record first, or its beginning.
     List { shape: Shape },
+    /// The last block that is not later than a time: none if the time is before the first block, which is `next` then.
+    Position {
+        height: Option<i64>,
+        /// The block after it.
+        next: i64,
+    },
 }
 
 /// The size of a list as its first page told.

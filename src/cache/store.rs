@@ -17,7 +17,7 @@ use crate::interface::RecordType;
 use crate::process::{ForkSafeMutex, PerProcess};
 
 /// Name of the database. Another version of the format has another name, and is ignored.
-const FILE: &str = "chainframe-1.sqlite3";
+const FILE: &str = "chainframe-2.sqlite3";
 /// Beginning and end of the names of databases of all versions.
 const FILES: (&str, &str) = ("chainframe-", ".sqlite3");
 /// Longest wait for the transaction of another process.

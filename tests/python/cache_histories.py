@@ -89,7 +89,14 @@ class History:
         unique = self.random.random() < 0.5
         zone = self.plain.blocks(max_items=20).collect()[-1].height or 0
         page = self.random.choice([None, 7, 20])
+        start, end = (newest[row].transaction_time for row in (-1, len(newest) // 2))
         return [
+            lambda client: client.address_transactions(address, start_time=start),
+            lambda client: client.address_transactions(address, start_time=start, end_time=end),
+            lambda client: client.address_transactions(addresses, start_time=start, unique=unique),
+            lambda client: client.cross_chain_transactions(start_time=start),
+            lambda client: client.transactions(start_time=end),
+            lambda client: client.transactions(start_time=start, end_time=end),
             lambda client: client.transactions(page_size=page),
             lambda client: client.transactions(max_items=25),
             lambda client: client.transactions(start_height=first - 3, end_height=last - 1),

@@ -17,16 +17,13 @@ mod list_run;
 mod read;
 mod settled;
 
-use std::time::SystemTime;
-
+use super::kept_chain::{cache_of, highest_block_of};
 use super::query_start::QueryStart;
 use super::run::Run;
 use crate::cache::{Anchor, Cache};
-use crate::client::{Client, Error};
-use crate::columns::{Column, Columns};
-use crate::message::Message;
+use crate::client::Error;
+use crate::columns::Columns;
 use crate::query::results::{CacheUse, Partial, Records, Report};
-use crate::query::snapshot::Rows;
 use list_run::CachedList;
 use read::CachedRead;
 
@@ -49,12 +46,6 @@ pub async fn collect(start: QueryStart, mut run: Run) -> Result<(Records, Report
         None => read(&mut run).await?,
     };
     Ok((records, run.report().read()))
-}
-
-/// The cache of a client. One that plays a cassette has none: its requests are those that were recorded.
-fn cache_of(client: &Client) -> Option<Cache> {
-    let settings = client.settings();
-    settings.cache.clone().filter(|_| settings.cassette.is_none())
 }
 
 async fn read(run: &mut Run) -> Result<Records, Error> {
@@ -80,27 +71,6 @@ async fn through(cache: Cache, start: &QueryStart, run: &mut Run) -> Result<Reco
     Ok(records)
 }
 
-/// Notes why a result is not kept, or was not taken from the cache.
-fn note(run: &Run, reason: impl Into<Message>) {
-    let reason = reason.into();
-    run.report().update(|report| report.cache.get_or_insert_default().reason = Some(reason));
-}
-
-/// Unix milliseconds.
-fn now(client: &Client) -> i64 {
-    let since = client.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Heights of the rows.
-fn heights(columns: &Columns) -> impl DoubleEndedIterator<Item = Option<i64>> + '_ {
-    let heights = columns.record().height().and_then(|column| match columns.column(column) {
-        Column::Integer(heights) => Some(heights),
-        _ => None,
-    });
-    heights.into_iter().flatten()
-}
-
 /// True if a transaction is pending, or has not reached the other chain.
 fn is_provisional(columns: &Columns, row: usize) -> bool {
     let column = |name| columns.record().position(name);
@@ -113,14 +83,4 @@ fn is_provisional(columns: &Columns, row: usize) -> bool {
 fn highest_block(records: &Records, most: i64) -> Option<Anchor> {
     let blocks = records.chunks().iter().filter_map(|chunk| highest_block_of(chunk, most));
     blocks.max_by_key(|anchor| anchor.height)
-}
-
-fn highest_block_of(columns: &Columns, most: i64) -> Option<Anchor> {
-    let hash = columns.record().block()?;
-    let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, row)));
-    // Zeros in place of a hash are those of any block.
-    let rows = rows.filter(|(_, row)| Rows::block(columns, *row).is_some());
-    let (height, row) = rows.filter(|(height, _)| *height <= most).max_by_key(|(height, _)| *height)?;
-    let block_hash = columns.text(hash, row)?.to_owned();
-    Some(Anchor { height, block_hash })
 }

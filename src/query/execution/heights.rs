@@ -1,12 +1,10 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
-use super::shared_heights::{Found, SharedHeights};
-use crate::cache::DEFAULT_SETTLE;
+use crate::cache::Anchor;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
@@ -19,40 +17,12 @@ use crate::query::snapshot::{PageRequest, Rows};
 /// The lowest heights, which a chain may begin with.
 const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
 
-/// Greatest age of a position or block that lists of a set share: none of them may begin long after it was found.
-const MAX_AGE: Duration = Duration::from_secs(60);
-/// Greatest age of a position near the head, which a reorganization may move.
-const MAX_AGE_AT_HEAD: Duration = Duration::from_secs(5);
-/// Blocks above a position that a reorganization is not taken to reach, as the cache and followers assume by default.
-const SETTLED: i64 = DEFAULT_SETTLE;
-
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
 const MAX_REQUESTS: usize = 200;
 
 /// Last pages that are requested one after another, of a list that grows meanwhile.
 const MAX_LAST_PAGES: u32 = 3;
-
-/// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
-/// transactions count as absent on a chain whose blocks the API does not list.
-pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
-    let report = SharedReport::default();
-    let found = ChainHeights::new(client, chain, name, &report).find(time).await?;
-    if report.empty_responses_reason().is_some() {
-        let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
-        let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
-        return Err(Error::Empty { endpoint: call(chain), problem, attempts });
-    }
-    match found {
-        TimePosition::At(height) => Ok(height),
-        TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
-            Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
-        }
-        TimePosition::NoBlock => {
-            Err(Error::parameter("time", "must not be before the first block: no block is listed yet"))
-        }
-    }
-}
 
 /// The first page of the list. Its blocks show how fast blocks follow each other.
 struct NewestBlocks {
@@ -75,24 +45,27 @@ pub(super) struct ChainHeights<'c> {
     search: Option<Search>,
     /// Records of all responses.
     shown: ShownRecords,
-    /// Positions and blocks that other lists of a set have found.
-    shared: Option<&'c SharedHeights>,
+    /// Hashes of their blocks, by height.
+    hashes: BTreeMap<i64, String>,
 }
 
 impl<'c> ChainHeights<'c> {
     pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
-        Self { client, chain, name, report, head: None, search: None, shown: ShownRecords::new(), shared: None }
+        Self {
+            client,
+            chain,
+            name,
+            report,
+            head: None,
+            search: None,
+            shown: ShownRecords::new(),
+            hashes: BTreeMap::new(),
+        }
     }
 
     /// Heights of the chain that a query reads.
     pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
         Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
-    }
-
-    /// Heights of the chain, some of which other lists of a set may have found.
-    #[must_use]
-    pub fn shared_by(self, shared: Option<&'c SharedHeights>) -> Self {
-        Self { shared, ..self }
     }
 
     /// The newest block as of the first call.
@@ -137,29 +110,12 @@ impl<'c> ChainHeights<'c> {
         for row in 0..rows.len() {
             if let Some(height) = rows.height(row) {
                 self.shown.entry(height).or_default().push(rows.key(row));
+                if let Some(hash) = block_hash(columns, row) {
+                    self.hashes.entry(height).or_insert_with(|| hash.to_owned());
+                }
             }
         }
         blocks(columns)
-    }
-
-    /// Returns the block of a height, which another list of a set may have fetched.
-    pub async fn shared_block(&self, height: i64) -> Result<Option<Block>, Error> {
-        let Some(shared) = self.shared else { return self.block(height).await };
-        let found = shared.blocks.get(height, async || Ok((self.found(self.block(height).await?), MAX_AGE))).await?;
-        Ok(self.used(found))
-    }
-
-    /// A value for other lists of a set.
-    fn found<V>(&self, value: V) -> Found<V> {
-        Found { value, is_doubtful: self.report.empty_responses_reason().is_some() }
-    }
-
-    /// A value that another list of a set may have found, whose doubts are those of this list as well.
-    fn used<V>(&self, found: Found<V>) -> V {
-        if found.is_doubtful && self.report.empty_responses_reason().is_none() {
-            self.report.doubt_empty_responses();
-        }
-        found.value
     }
 
     /// Fetches the block of a height.
@@ -193,7 +149,7 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// The list that shows the blocks of the chain.
-    fn list(&self, args: Vec<(String, Arg)>, max_items: Option<i64>) -> Result<Query, Error> {
+    pub fn list(&self, args: Vec<(String, Arg)>, max_items: Option<i64>) -> Result<Query, Error> {
         let options = Options { chain: self.name.map(str::to_owned), max_items, ..Options::default() };
         Query::new(self.client, declared(self.chain), args, options)
     }
@@ -244,32 +200,24 @@ impl<'c> ChainHeights<'c> {
         Ok((oldest, false))
     }
 
-    /// Returns the position of a time, which another list of a set may have found.
+    /// The lowest known block after a position.
+    pub fn block_after(&self, position: TimePosition) -> Option<Anchor> {
+        let above = match position {
+            TimePosition::At(height) => height + 1,
+            TimePosition::Before(first) => first,
+            TimePosition::BeforeSampled(_) | TimePosition::NoBlock => return None,
+        };
+        let (height, hash) = self.hashes.range(above..).next()?;
+        Some(Anchor { height: *height, block_hash: hash.clone() })
+    }
+
+    /// Height of the newest block, if it was fetched.
+    pub fn known_newest(&self) -> Option<i64> {
+        self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height)
+    }
+
+    /// Returns the position of a time.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
-        let Some(shared) = self.shared else { return self.searched(time).await };
-        let found = shared.positions.get(time, async || self.searched_for_all(time).await).await?;
-        Ok(self.used(found))
-    }
-
-    /// Searches a position for all lists of a set, with the age up to which they may use it.
-    async fn searched_for_all(&mut self, time: i64) -> Result<(Found<TimePosition>, Duration), Error> {
-        let found = self.searched(time).await?;
-        let max_age = if self.is_settled(found) { MAX_AGE } else { MAX_AGE_AT_HEAD };
-        Ok((self.found(found), max_age))
-    }
-
-    /// True if the block after a position that was just found is settled.
-    fn is_settled(&self, found: TimePosition) -> bool {
-        let newest = self.head.as_ref().and_then(|head| head.blocks.last_key_value());
-        match found {
-            TimePosition::At(height) | TimePosition::Before(height) | TimePosition::BeforeSampled(height) => {
-                newest.is_some_and(|(newest, _)| height < newest - SETTLED)
-            }
-            TimePosition::NoBlock => false,
-        }
-    }
-
-    async fn searched(&mut self, time: i64) -> Result<TimePosition, Error> {
         let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
         if newest.time <= time {
             return Ok(TimePosition::At(newest.height));
@@ -334,4 +282,10 @@ fn blocks(columns: &Columns) -> BTreeMap<i64, i64> {
         }
         _ => BTreeMap::new(),
     }
+}
+
+/// Hash of the block of a row. Zeros in place of a hash are those of any block.
+pub(super) fn block_hash(columns: &Columns, row: usize) -> Option<&str> {
+    Rows::block(columns, row)?;
+    columns.text(columns.record().block()?, row)
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::height_search::TimePosition;
-use super::heights::ChainHeights;
+use super::positions::Positions;
 use super::recorded_range::RecordedRange;
 use super::shared_heights::SharedHeights;
 use crate::client::Error;
@@ -45,7 +45,7 @@ pub(super) async fn resolve(
 /// Finds the heights of a query. A range that no block can be in is sent as an empty one, so that all that a run does in
 /// the end is done for it as well.
 async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<Query, Error> {
-    let mut heights = ChainHeights::of(query, report).shared_by(shared);
+    let mut heights = Positions::of(query, shared, report)?;
     let Some(unresolved) = query.unresolved() else { return mark_recent(query, &heights).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let end = match end_time {
@@ -90,9 +90,9 @@ fn first_block_unknown(lowest: i64) -> String {
 }
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
-async fn mark_recent(query: &Query, heights: &ChainHeights<'_>) -> Result<Query, Error> {
+async fn mark_recent(query: &Query, heights: &Positions<'_>) -> Result<Query, Error> {
     let Some(height) = query.start_height() else { return Ok(query.clone()) };
-    let block = heights.shared_block(height).await?;
+    let block = heights.block(height).await?;
     let is_recent = block.is_some_and(|block| is_recent(query, block.time));
     Ok(query.clone().with_recent(is_recent))
 }

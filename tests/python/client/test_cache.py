@@ -22,7 +22,7 @@ from strict_server import Request, Response, StrictServer, page_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILE = "chainframe-1.sqlite3"
+FILE = "chainframe-2.sqlite3"
 
 
 @pytest.fixture

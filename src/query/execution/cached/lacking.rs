@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use super::{heights, is_provisional};
+use super::is_provisional;
+use crate::query::execution::kept_chain::heights;
 use crate::query::results::{Records, record_keys};
 use crate::query::snapshot::Rows;
 

@@ -1,11 +1,12 @@
 //! `HeldList`: a list that is kept, and where its first pages of now meet it.
 
+use super::is_provisional;
 use super::lacking::Contradicted;
-use super::{heights, is_provisional};
 use crate::cache::{Entry, Extent, Shape};
 use crate::columns::{Columns, Value};
 use crate::interface::ResultLimit;
 use crate::query::execution::heights::call;
+use crate::query::execution::kept_chain::heights;
 use crate::query::execution::resolve::is_recent;
 use crate::query::request::Query;
 use crate::query::results::Records;

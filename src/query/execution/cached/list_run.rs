@@ -1,9 +1,9 @@
 //! `CachedList`: the run of one list of a set, with what the cache has of it.
 
-use super::cache_of;
 use super::read::CachedRead;
 use crate::client::Error;
 use crate::columns::{ColumnsBuilder, StringLayout};
+use crate::query::execution::kept_chain::cache_of;
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::run::{KnownPage, Run};
 use crate::query::execution::set::{ListRun, NextPage};

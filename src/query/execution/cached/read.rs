@@ -2,14 +2,14 @@
 
 use super::lacking::{self, Contradicted};
 use super::list::{Difference, HeldList, Joint, Settled, ends_recently};
-use super::{INCOMPLETE, highest_block, note, now};
+use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
 use crate::client::Error;
 use crate::columns::Projection;
 use crate::interface::{RecordType, ResultLimit};
 use crate::message::Message;
-use crate::process;
 use crate::query::evidence::{Evidence, Part};
+use crate::query::execution::kept_chain::{KeptChain, key, note, now};
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::reasons::age_limit;
 use crate::query::execution::run::{Run, evidence_of};
@@ -65,18 +65,13 @@ fn has_small_pages(query: &Query) -> bool {
     query.max_page_size().is_some_and(|max| query.page_size() < max.min(wanted))
 }
 
-/// Key of the result of a query: the service with its names, the call with its arguments, and the form in which
-/// this version keeps records. Accounts share it, since the chain is the same for all.
-fn key(start: &QueryStart) -> Result<Key, Error> {
-    let query = start.query();
-    let settings = query.client().settings();
-    let options = query.options();
+/// Key of the result of a query.
+fn key_of(start: &QueryStart) -> Result<Key, Error> {
+    let options = start.query().options();
     let mut asked = start.canonical_json()?;
     asked["exclude_undated"] = options.exclude_undated.into();
     asked["times"] = serde_json::to_value(options.times).unwrap_or_default();
-    let declaration = format!("{:?} {:?}", query.endpoint(), query.record());
-    let service = format!("{:?}", settings.deployment);
-    Ok(Key::new(settings.base_url(), &service, query.endpoint().name, &asked, &declaration))
+    Ok(key(start.query(), start.query().endpoint().name, &asked))
 }
 
 pub(super) struct CachedRead {
@@ -102,13 +97,13 @@ impl CachedRead {
         let kind = match CachedKind::of(start) {
             Ok(kind) => kind,
             Err(reason) => {
-                note(run, reason);
+                note(run.report(), reason);
                 return Ok(None);
             }
         };
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
-        let key = key(start)?;
+        let key = key_of(start)?;
         let discards = query.client().cache_checks().discards();
         Ok(Some(Self {
             cache,
@@ -153,11 +148,11 @@ impl CachedRead {
     pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
         self.compare_contradicted(run, records).await;
         match &self.kind {
-            CachedKind::List(_) if run.is_divided() => note(run, DIVIDED),
+            CachedKind::List(_) if run.is_divided() => note(run.report(), DIVIDED),
             CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
                 self.keep_list(run, records, *shape, self.started).await;
             }
-            CachedKind::List(_) => note(run, INCOMPLETE),
+            CachedKind::List(_) => note(run.report(), INCOMPLETE),
             CachedKind::Heights(range) => self.finish_heights(run, records, range).await?,
             CachedKind::Fixed => self.keep_fixed(run, records).await,
         }
@@ -181,7 +176,7 @@ impl CachedRead {
             run.report().add_contradiction(lacking::reason(missing));
             run.report().update(|report| report.complete = false);
             // The next read believes the API.
-            self.noted(run, || self.cache.discard(&self.key)).await;
+            self.chain(run).noted(|| self.cache.discard(&self.key)).await;
         }
     }
 
@@ -192,28 +187,20 @@ impl CachedRead {
         if settled == 0 || self.query.client().cache_checks().discards() != self.discards_before {
             return 0;
         }
-        let Some(anchor) = self.anchor(run).await else { return settled };
+        let Some(anchor) = self.chain(run).anchor().await else { return settled };
         // The query does not fail with it. A chain that cannot be compared explains no loss.
-        let is_replaced = matches!(self.compared(run, &anchor).await, Ok(None));
+        let is_replaced = matches!(self.chain(run).compared(&anchor).await, Ok(None));
         if is_replaced { 0 } else { settled }
     }
 
     /// Returns the entry of the result.
     pub async fn held(&self, run: &Run) -> Option<Entry> {
-        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).await.flatten()
+        self.chain(run).noted(|| self.cache.get(&self.key, self.record, self.started)).await.flatten()
     }
 
-    /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
-    pub async fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
-        let _turn = self.cache.turn().await;
-        process::long(operation).map_err(|failure| note(run, format!("The cache {failure}"))).ok()
-    }
-
-    /// Removes all that is kept of the service: its chain has changed below the settled heights.
-    pub async fn discard(&self, run: &Run) {
-        note(run, "What was kept contradicted the service, and was removed");
-        self.query.client().cache_checks().discarded();
-        self.noted(run, || self.cache.discard_service(&self.key)).await;
+    /// The chain that the cache has results of.
+    pub fn chain<'a>(&'a self, run: &'a Run) -> KeptChain<'a> {
+        KeptChain { cache: &self.cache, key: &self.key, query: &self.query, report: run.report() }
     }
 
     /// True if the cache was emptied since this read began, because the chain had changed: the records may be of the old
@@ -279,7 +266,7 @@ impl CachedRead {
     /// Keeps a result.
     pub async fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
         let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
-        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client()))).await;
+        self.chain(run).noted(|| self.cache.put(&self.key, self.record, &entry, now(self.query.client()))).await;
     }
 
     /// Reads the first pages of a list, newest record first, until they meet what is kept of it.
@@ -323,7 +310,7 @@ impl CachedRead {
                 }
                 Err(difference) => {
                     if difference == Difference::Contradiction {
-                        self.discard(run).await;
+                        self.chain(run).discard().await;
                     }
                     run.read_ahead();
                     return Ok(None);
@@ -344,7 +331,7 @@ impl CachedRead {
     /// Keeps a list, and the highest settled block that it shows.
     async fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
         if let Some(settled) = Settled::of(records, self.cache.settle()) {
-            self.saw_head(run, settled.top).await;
+            self.chain(run).saw_head(settled.top).await;
             self.anchor_by_list(run, records, settled.height).await;
         }
         self.keep(run, records, Extent::List { shape }, read_at).await;
@@ -354,27 +341,14 @@ impl CachedRead {
     /// that is kept.
     async fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
         let Some(found) = highest_block(records, settled) else { return };
-        if let Some(kept) = self.anchor(run).await {
+        if let Some(kept) = self.chain(run).anchor().await {
             match highest_block(records, kept.height) {
                 Some(shown) if shown == kept => {}
-                Some(shown) if shown.height == kept.height => self.discard(run).await,
+                Some(shown) if shown.height == kept.height => self.chain(run).discard().await,
                 _ => return,
             }
         }
-        self.raise_anchor(run, &found).await;
-    }
-
-    /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
-    pub async fn anchor(&self, run: &Run) -> Option<Anchor> {
-        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).await.flatten()
-    }
-
-    pub async fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
-        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor)).await;
-    }
-
-    pub async fn saw_head(&self, run: &Run, height: i64) {
-        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client()))).await;
+        self.chain(run).raise_anchor(&found).await;
     }
 }
 

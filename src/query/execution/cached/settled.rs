@@ -5,11 +5,12 @@
 use super::lacking::Contradicted;
 use super::list::{before_provisional, has_provisional};
 use super::read::{CachedRead, HeightsRead};
-use super::{INCOMPLETE, heights, highest_block, highest_block_of, note, now};
+use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
 use crate::query::execution::heights::{ChainHeights, fetch_newest_rows};
+use crate::query::execution::kept_chain::{READ_DURING_REMOVAL, heights, highest_block_of, note, now};
 use crate::query::execution::run::Run;
 use crate::query::results::Records;
 
@@ -30,7 +31,7 @@ impl CachedRead {
                 return Ok((Some(self.all_held(run, held, self.started)?), range));
             }
         }
-        let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
+        let anchor = if held.is_some() { self.chain(run).unchanged_anchor(i64::MIN, true).await? } else { None };
         let Some((anchor, as_of)) = anchor else {
             self.contradicted = held.map(HeldHeights::contradicted);
             return Ok((None, range));
@@ -79,7 +80,7 @@ impl CachedRead {
         // A comparison takes one request, as much as a small result takes itself.
         let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
         let top = highest(&records).unwrap_or(i64::MAX);
-        let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? else {
+        let Some((_, as_of)) = self.chain(run).unchanged_anchor(top, is_costly).await? else {
             self.contradicted = Some(Contradicted { settled: highest(&records), records });
             return Ok(None);
         };
@@ -92,7 +93,7 @@ impl CachedRead {
     /// Keeps a range of heights. Its lists are of one chain if the block that was the newest one before is still there.
     async fn keep_heights(&self, run: &Run, records: &Records, newest: Option<Anchor>, read_at: i64) {
         if !run.report().read().complete {
-            note(run, INCOMPLETE);
+            note(run.report(), INCOMPLETE);
             return;
         }
         let range = run.query().slices().bounds();
@@ -100,11 +101,11 @@ impl CachedRead {
         let low = low.min(lowest(records).unwrap_or(low));
         let Some(newest) = newest else { return };
         // The query does not fail with it: its result is complete.
-        if self.block(run, newest.height).await.ok().flatten().as_ref() != Some(&newest) {
-            note(run, "The chain changed while a range of heights was read, which is not kept");
+        if self.chain(run).block(newest.height).await.ok().flatten().as_ref() != Some(&newest) {
+            note(run.report(), "The chain changed while a range of heights was read, which is not kept");
             return;
         }
-        self.saw_head(run, newest.height).await;
+        self.chain(run).saw_head(newest.height).await;
         let settled = newest.height - self.cache.settle();
         let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
         let is_cut = self.query.max_items().is_some_and(|most| records.len() as u64 >= most);
@@ -113,41 +114,35 @@ impl CachedRead {
         let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
         let end = if is_cut { top } else { last };
         if next == low && !reaches_newest {
-            note(run, NOT_SETTLED);
+            note(run.report(), NOT_SETTLED);
             return;
         }
-        self.anchor_by_request(run, records, settled).await;
+        if !self.anchor_by_records(run, records, settled).await {
+            return;
+        }
         let end = (end <= settled).then_some(end);
         let head = reaches_newest.then_some(newest);
-        self.keep_unless_removed(run, records, Extent::Heights { low, next, end, head }, read_at).await;
-    }
-
-    /// Keeps a result that does not show by itself of which chain it is, unless that chain was removed meanwhile.
-    async fn keep_unless_removed(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
-        if self.is_of_removed() {
-            note(run, "What was kept contradicted the service while this was read, which is not kept");
-            return;
-        }
-        self.keep(run, records, extent, read_at).await;
+        self.keep(run, records, Extent::Heights { low, next, end, head }, read_at).await;
     }
 
     pub(super) async fn keep_fixed(&self, run: &Run, records: &Records) {
         let report = run.report().read();
         let Some(top) = highest(records) else { return };
         if !report.complete {
-            note(run, INCOMPLETE);
+            note(run.report(), INCOMPLETE);
             return;
         }
         if has_provisional(records) {
-            note(run, NOT_SETTLED);
+            note(run.report(), NOT_SETTLED);
             return;
         }
         match self.settled_height(run, top, top).await {
             Some(settled) if top <= settled => {
-                self.anchor_by_request(run, records, settled).await;
-                self.keep_unless_removed(run, records, Extent::Settled, self.started).await;
+                if self.anchor_by_records(run, records, settled).await {
+                    self.keep(run, records, Extent::Settled, self.started).await;
+                }
             }
-            _ => note(run, NOT_SETTLED),
+            _ => note(run.report(), NOT_SETTLED),
         }
     }
 
@@ -156,7 +151,7 @@ impl CachedRead {
         let settle = self.cache.settle();
         // Other lists of a set need the same height.
         let _comparing = self.query.client().cache_checks().compare().await;
-        let known = self.noted(run, || self.cache.head(&self.key, self.query.chain())).await?;
+        let known = self.chain(run).noted(|| self.cache.head(&self.key, self.query.chain())).await?;
         let head = known.map_or(seen, |(head, _)| head.max(seen));
         let is_recent = known.is_some_and(|(_, at)| (0..HEAD_VALID).contains(&(now(self.query.client()) - at)));
         if height <= head - settle || is_recent {
@@ -164,64 +159,23 @@ impl CachedRead {
         }
         // The query does not fail with it: its result is complete.
         let newest = ChainHeights::of(&self.query, run.report()).newest().await.ok().flatten()?;
-        self.saw_head(run, newest.height).await;
+        self.chain(run).saw_head(newest.height).await;
         Some(newest.height - settle)
     }
 
-    /// Makes the highest settled block of the records the anchor. The one that is kept is compared after they were read:
-    /// if the chain still has it, what is kept below it is of the same chain.
-    async fn anchor_by_request(&self, run: &Run, records: &Records, settled: i64) {
-        let Some(found) = highest_block(records, settled) else { return };
-        if let Some(kept) = self.anchor(run).await {
-            if kept.height >= found.height {
-                return;
-            }
-            // The query does not fail with it: its result is complete.
-            if self.compared(run, &kept).await.is_err() {
-                return;
-            }
+    /// Makes the highest settled block of the records the anchor. `false` if the records, which do not show of which chain they are,
+    /// may be of another one than what is kept.
+    async fn anchor_by_records(&self, run: &Run, records: &Records, settled: i64) -> bool {
+        let is_anchored = match highest_block(records, settled) {
+            Some(found) => self.chain(run).anchor_by_request(&found, || self.is_of_removed()).await,
+            None => true,
+        };
+        if self.is_of_removed() {
+            note(run.report(), READ_DURING_REMOVAL);
+        } else if !is_anchored {
+            note(run.report(), "The chain could not be compared with what is kept, and the result is not kept");
         }
-        if !self.is_of_removed() {
-            self.raise_anchor(run, &found).await;
-        }
-    }
-
-    /// The anchor that is kept, at `min_height` or higher, and the time as of which the chain still has it. `None` if there is none
-    /// or it has changed.
-    async fn unchanged_anchor(
-        &self,
-        run: &Run,
-        min_height: i64,
-        is_costly: bool,
-    ) -> Result<Option<(Anchor, i64)>, Error> {
-        let client = self.query.client();
-        let is_shared = !is_costly && !client.settings().strict;
-        let _comparing = if is_shared { Some(client.cache_checks().compare().await) } else { None };
-        // The comparison of another list may have removed it.
-        let Some(anchor) = self.anchor(run).await.filter(|anchor| anchor.height >= min_height) else { return Ok(None) };
-        if is_shared && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor) {
-            return Ok(Some((anchor, at)));
-        }
-        Ok(self.compared(run, &anchor).await?.map(|at| (anchor, at)))
-    }
-
-    /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
-    /// kept of the service is removed.
-    pub(super) async fn compared(&self, run: &Run, anchor: &Anchor) -> Result<Option<i64>, Error> {
-        let client = self.query.client();
-        let at = now(client);
-        if self.block(run, anchor.height).await?.as_ref() != Some(anchor) {
-            self.discard(run).await;
-            return Ok(None);
-        }
-        client.cache_checks().add(self.query.chain(), anchor.clone(), at);
-        Ok(Some(at))
-    }
-
-    /// Requests the block of a height.
-    async fn block(&self, run: &Run, height: i64) -> Result<Option<Anchor>, Error> {
-        let rows = ChainHeights::of(&self.query, run.report()).block_rows(height).await?;
-        Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
+        is_anchored && !self.is_of_removed()
     }
 }
 

@@ -1,0 +1,150 @@
+//! `KeptChain`: the chain that the results of the client's cache are of, known by the hash of one settled block, the anchor.
+
+use std::time::SystemTime;
+
+use super::heights::{ChainHeights, block_hash};
+use crate::cache::{Anchor, Cache, Key};
+use crate::client::{Client, Error};
+use crate::columns::{Column, Columns};
+use crate::message::Message;
+use crate::process;
+use crate::query::request::Query;
+use crate::query::results::SharedReport;
+
+/// Note of a result that was read while the cache was emptied.
+pub(super) const READ_DURING_REMOVAL: &str =
+    "What was kept contradicted the service while this was read, which is not kept";
+
+/// The cache of a client. One that plays a cassette has none: its requests are those that were recorded.
+pub(super) fn cache_of(client: &Client) -> Option<Cache> {
+    let settings = client.settings();
+    settings.cache.clone().filter(|_| settings.cassette.is_none())
+}
+
+/// Key of what is kept of a service: with its names, the call with what was asked, and the declaration of its records, which
+/// says in which form they are kept. Accounts share it, since the chain is the same for all.
+pub(super) fn key(query: &Query, call: &'static str, asked: &serde_json::Value) -> Key {
+    let settings = query.client().settings();
+    let declaration = format!("{:?} {:?}", query.endpoint(), query.record());
+    let service = format!("{:?}", settings.deployment);
+    Key::new(settings.base_url(), &service, call, asked, &declaration)
+}
+
+/// Unix milliseconds.
+pub(super) fn now(client: &Client) -> i64 {
+    let since = client.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Notes why a result is not kept, or was not taken from the cache.
+pub(super) fn note(report: &SharedReport, reason: impl Into<Message>) {
+    let reason = reason.into();
+    report.update(|report| report.cache.get_or_insert_default().reason = Some(reason));
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct KeptChain<'a> {
+    pub cache: &'a Cache,
+    /// A key of the service.
+    pub key: &'a Key,
+    pub query: &'a Query,
+    pub report: &'a SharedReport,
+}
+
+impl KeptChain<'_> {
+    /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
+    pub async fn noted<T>(&self, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
+        let _turn = self.cache.turn().await;
+        process::long(operation).map_err(|failure| note(self.report, format!("The cache {failure}"))).ok()
+    }
+
+    /// Removes all that is kept of the service: its chain has changed below the settled heights.
+    pub async fn discard(&self) {
+        note(self.report, "What was kept contradicted the service, and was removed");
+        self.query.client().cache_checks().discarded();
+        self.noted(|| self.cache.discard_service(self.key)).await;
+    }
+
+    /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
+    pub async fn anchor(&self) -> Option<Anchor> {
+        self.noted(|| self.cache.anchor(self.key, self.query.chain())).await.flatten()
+    }
+
+    pub async fn raise_anchor(&self, anchor: &Anchor) {
+        self.noted(|| self.cache.raise_anchor(self.key, self.query.chain(), anchor)).await;
+    }
+
+    pub async fn saw_head(&self, height: i64) {
+        let now = now(self.query.client());
+        self.noted(|| self.cache.saw_head(self.key, self.query.chain(), height, now)).await;
+    }
+
+    /// Makes a settled block the anchor. The one that is kept is compared after the block was read: if the chain still has
+    /// it, what is kept below it is of the same chain. `is_removed` tells whether the cache was emptied since the block was read.
+    /// Returns true if the block is not above the anchor now.
+    pub async fn anchor_by_request(&self, found: &Anchor, is_removed: impl Fn() -> bool) -> bool {
+        if let Some(kept) = self.anchor().await {
+            if kept.height >= found.height {
+                return true;
+            }
+            // The query does not fail with it: its result is complete.
+            if self.compared(&kept).await.is_err() {
+                return false;
+            }
+        }
+        if is_removed() {
+            return false;
+        }
+        self.raise_anchor(found).await;
+        true
+    }
+
+    /// The anchor that is kept, at `min_height` or higher, and the time as of which the chain still has it. `None` if there is none
+    /// or it has changed.
+    pub async fn unchanged_anchor(&self, min_height: i64, is_costly: bool) -> Result<Option<(Anchor, i64)>, Error> {
+        let client = self.query.client();
+        let is_shared = !is_costly && !client.settings().strict;
+        let _comparing = if is_shared { Some(client.cache_checks().compare().await) } else { None };
+        // The comparison of another list may have removed it.
+        let Some(anchor) = self.anchor().await.filter(|anchor| anchor.height >= min_height) else { return Ok(None) };
+        if is_shared && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor) {
+            return Ok(Some((anchor, at)));
+        }
+        Ok(self.compared(&anchor).await?.map(|at| (anchor, at)))
+    }
+
+    /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
+    /// kept of the service is removed.
+    pub async fn compared(&self, anchor: &Anchor) -> Result<Option<i64>, Error> {
+        let client = self.query.client();
+        let at = now(client);
+        if self.block(anchor.height).await?.as_ref() != Some(anchor) {
+            self.discard().await;
+            return Ok(None);
+        }
+        client.cache_checks().add(self.query.chain(), anchor.clone(), at);
+        Ok(Some(at))
+    }
+
+    /// Requests the block of a height.
+    pub async fn block(&self, height: i64) -> Result<Option<Anchor>, Error> {
+        let rows = ChainHeights::of(self.query, self.report).block_rows(height).await?;
+        Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
+    }
+}
+
+/// Heights of the rows.
+pub(super) fn heights(columns: &Columns) -> impl DoubleEndedIterator<Item = Option<i64>> + '_ {
+    let heights = columns.record().height().and_then(|column| match columns.column(column) {
+        Column::Integer(heights) => Some(heights),
+        _ => None,
+    });
+    heights.into_iter().flatten()
+}
+
+/// The highest block up to a height, if the rows have the hash of their block.
+pub(super) fn highest_block_of(columns: &Columns, most: i64) -> Option<Anchor> {
+    let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, block_hash(columns, row)?)));
+    let (height, hash) = rows.filter(|(height, _)| *height <= most).max_by_key(|(height, _)| *height)?;
+    Some(Anchor { height, block_hash: hash.to_owned() })
+}

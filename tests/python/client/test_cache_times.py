@@ -1,0 +1,157 @@
+"""Heights of times in the cache: searched once, and again after a reorganization that may have moved them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import Request, Response, StrictServer, page_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTLE = 6
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Chain:
+    """Transactions of a chain some of whose heights have no block."""
+
+    def __init__(self, seed: int, length: int = 80) -> None:
+        self.random = random.Random(seed)
+        self.rows: list[dict[str, str]] = []
+        """The newest first."""
+        self.newest = 0
+        self.forks = 0
+        self.grow(length)
+
+    def __call__(self, request: Request) -> Response:
+        height, page, limit = request.query.get("height"), int(request.query["page"]), int(request.query["limit"])
+        start, end = (request.query.get(name) for name in ("startHeight", "endHeight"))
+        rows = [
+            each
+            for each in self.rows
+            if height in {None, each["height"]} and int(start or 0) <= int(each["height"]) <= int(end or self.newest)
+        ]
+        shown = rows[(page - 1) * limit : page * limit]
+        return page_of("transactions", shown, limit=str(limit), page=str(page), totalPage=str(-(-len(rows) // limit)))
+
+    def grow(self, length: int) -> None:
+        milliseconds = int(self.rows[0]["transactionTime"]) if self.rows else int(BEGIN.timestamp()) * 1000
+        for height in range(self.newest + 1, self.newest + length + 1):
+            milliseconds += self.random.choice([0, 1_000, 2_000, 9_000])
+            if self.random.random() < 0.8:
+                block = f"0x{height}f{self.forks}"
+                times = {"height": str(height), "blockHash": block, "transactionTime": str(milliseconds)}
+                self.rows.insert(0, {"txid": f"{block}0", "state": "success", **times})
+        self.newest += length
+
+    def replace(self, depth: int) -> None:
+        """Replace blocks by others with other times."""
+        self.newest -= depth
+        self.forks += 1
+        self.rows = [each for each in self.rows if int(each["height"]) <= self.newest]
+        self.grow(depth + self.random.randint(0, 3))
+
+    def time(self) -> datetime:
+        """A time from shortly before the first block to shortly after the last."""
+        latest = int(self.rows[0]["transactionTime"]) // 1000 - int(BEGIN.timestamp())
+        return BEGIN + timedelta(seconds=self.random.randint(-5, latest + 5))
+
+    def expected(self, time: datetime) -> int | None:
+        milliseconds = int(time.timestamp() * 1000)
+        return next((int(each["height"]) for each in self.rows if int(each["transactionTime"]) <= milliseconds), None)
+
+
+def height_at(client: cf.Client, time: datetime) -> int | None:
+    try:
+        return client.height_at(time)
+    except cf.InvalidParameterError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_heights_are_right_whatever_was_reorganized_since_they_were_searched(
+    server: StrictServer, tmp_path: Path, seed: int
+) -> None:
+    chain = Chain(seed)
+    server.on("transactions", chain)
+    times = [chain.time() for _ in range(4)]
+    kept = 0
+    for _ in range(14):
+        chance = chain.random.random()
+        if chance < 0.3:
+            chain.replace(chain.random.randint(1, 60))
+        elif chance < 0.6:
+            chain.grow(chain.random.randint(1, 20))
+        # One comparison with the chain serves a client for a minute.
+        with server.client(cache=cf.Cache(tmp_path, settle=SETTLE)) as client:
+            for time in chain.random.sample(times, 2):
+                assert height_at(client, time) == chain.expected(time)
+            with suppress(cf.InvalidParameterError):
+                read = client.transactions(start_time=min(times), end_time=max(times)).collect()
+                first, last = (
+                    (chain.expected(time) or 0) for time in (min(times) - timedelta(milliseconds=1), max(times))
+                )
+                heights = [int(each["height"]) for each in chain.rows if first < int(each["height"]) <= last]
+                assert sorted(record.height or 0 for record in read) == sorted(heights)
+        kept += sum(entry["call"] == "height_at" for entry in cf.Cache(tmp_path).entries())
+    assert kept > 0
+
+
+def queries(client: cf.Client) -> dict[str, cf.Query[Any]]:
+    newest = client.with_options(cache=None).transactions(max_items=700).collect()
+    start, end = newest[-1].transaction_time, newest[300].transaction_time
+    addresses = [name for each in newest[:20] for name in (each.input or "").split(",") if name]
+    return {
+        "list": client.address_transactions(addresses[0], start_time=start, end_time=end),
+        "open list": client.address_transactions(addresses[0], start_time=start),
+        "set": client.address_transactions(addresses, start_time=start),
+        "other chain": client.cross_chain_transactions(start_time=start, end_time=end),
+    }
+
+
+def test_list_of_a_range_of_times_takes_its_pages_and_one_comparison_of_the_chain(tmp_path: Path) -> None:
+    with LocalService(transactions=1_500, seed=7, simulated=True) as service:
+        cache = cf.Cache(tmp_path, settle=SETTLE)
+        first = {name: query.collect() for name, query in queries(service.client(cache=cache)).items()}
+        client = service.client(cache=cache)
+        for name, query in queries(client).items():
+            read = query.collect()
+            assert Counter(read) == Counter(first[name]), name
+            lists = len(read.report.by_argument or [0])
+            assert read.report.requests <= lists + 1, (name, read.report)
+
+
+@pytest.mark.parametrize(("strict", "requests"), [(False, [1, 0, 0]), (True, [1, 1, 1])])
+def test_known_height_takes_one_request_for_each_minute_and_always_one_if_strict(
+    tmp_path: Path, strict: object, requests: list[int]
+) -> None:
+    with LocalService(transactions=1_500, seed=7, simulated=True) as service:
+        time = service.client().transactions(max_items=900).collect()[-1].transaction_time
+        assert time
+        expected = service.client(cache=tmp_path).height_at(time)
+        with service.client(cache=tmp_path, strict=bool(strict)) as client:
+            counts = []
+            for _ in range(3):
+                service.reset_request_log()
+                assert client.height_at(time) == expected
+                counts.append(len(service.request_log))
+        assert counts == requests
+
+
+def test_heights_near_the_head_are_not_kept(tmp_path: Path) -> None:
+    with LocalService(transactions=1_500, seed=7, simulated=True) as service:
+        near = service.client().transactions(max_items=200).collect()[-1].transaction_time
+        assert near
+        service.client(cache=tmp_path).height_at(near)
+        assert cf.Cache(tmp_path).entries() == []
+        service.client(cache=cf.Cache(tmp_path, settle=1)).height_at(near)
+        assert [entry["call"] for entry in cf.Cache(tmp_path).entries()] == ["height_at"]
