@@ -11,10 +11,9 @@ use super::once::MadeOnce;
 use crate::cache::CacheError;
 use crate::cassette;
 use crate::client::Error;
-use crate::columns::NumericOverflow;
 use crate::decode::is_unprintable;
 use crate::interface::{ApiErrorKind, DeploymentError};
-use crate::message::{self, Message, Syntax};
+use crate::message::{self, Syntax};
 
 /// Note on a run that its bound ended.
 const BUDGET_NOTE: &str =
@@ -86,8 +85,14 @@ raised_as_core_errors!(cassette::Error, CacheError, DeploymentError);
 
 /// The Python error of a core error.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    if let Error::Cassette(cassette::Error::Miss { missed, .. }) = error {
+        missed.note();
+    }
     match attributes(py, error) {
-        Ok((name, message, given)) => new(py, name, |syntax| message.render(syntax), message.advice(), &given),
+        Ok(given) => {
+            let message = error.message();
+            new(py, class_name(error), |syntax| message.render(syntax), message.advice(), &given)
+        }
         Err(error) => error,
     }
 }
@@ -134,91 +139,85 @@ pub fn annotate(exception: &Bound<'_, PyAny>, cursor: Option<String>, note: Opti
     drop(noted.and_then(|()| exception.setattr("cursor", cursor)));
 }
 
-fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Message, Bound<'py, PyDict>)> {
-    let given = PyDict::new(py);
-    let name = match error {
+fn class_name(error: &Error) -> &'static str {
+    match error {
         Error::Config { .. } => "ConfigError",
         Error::InvalidParameter { .. } => "InvalidParameterError",
+        Error::Service(response) => match response.kind {
+            ApiErrorKind::BadRequest => "BadRequestError",
+            ApiErrorKind::NotFound => "NotFoundError",
+            ApiErrorKind::PermissionDenied => "PermissionDeniedError",
+            ApiErrorKind::Authentication => "AuthenticationError",
+            ApiErrorKind::ClockSkew => "ClockSkewError",
+            ApiErrorKind::RateLimit => "RateLimitError",
+            ApiErrorKind::Unavailable => "ServiceUnavailableError",
+            ApiErrorKind::Other => "ServiceError",
+        },
+        Error::Transport { .. } => "TransportError",
+        Error::Timeout { .. } => "RequestTimeoutError",
+        Error::Format { .. } => "ResponseFormatError",
+        Error::Empty { .. } | Error::Drift { .. } => "PaginationDriftError",
+        Error::Window { .. } => "ResultWindowError",
+        Error::Budget { .. } => "BudgetExceededError",
+        Error::Reorganization { .. } => "ReorganizationError",
+        Error::Gap { .. } => "FollowGapError",
+        Error::Overflow(_) => "NumericOverflowError",
+        Error::Cassette(cassette::Error::Miss { .. }) => "CassetteMissError",
+        Error::Cassette(_) => "CassetteError",
+        Error::Internal(_) => "ChainframeError",
+    }
+}
+
+/// The attributes that its class takes of an error.
+fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
+    let given = PyDict::new(py);
+    given.set_item("retryable", error.retryable())?;
+    match error {
         Error::Service(response) => {
             given.set_item("endpoint", response.endpoint)?;
             given.set_item("status", response.status)?;
             given.set_item("code", &response.code)?;
             given.set_item("msg", &response.msg)?;
             given.set_item("attempts", response.attempts)?;
-            given.set_item("retryable", error.retryable())?;
-            match response.kind {
-                ApiErrorKind::BadRequest => "BadRequestError",
-                ApiErrorKind::NotFound => "NotFoundError",
-                ApiErrorKind::PermissionDenied => "PermissionDeniedError",
-                ApiErrorKind::Authentication => "AuthenticationError",
-                ApiErrorKind::ClockSkew => "ClockSkewError",
-                ApiErrorKind::RateLimit => {
-                    given.set_item("retry_after", response.retry_after.map(|after| after.as_secs_f64()))?;
-                    "RateLimitError"
-                }
-                ApiErrorKind::Unavailable => "ServiceUnavailableError",
-                ApiErrorKind::Other => "ServiceError",
+            if response.kind == ApiErrorKind::RateLimit {
+                given.set_item("retry_after", response.retry_after.map(|after| after.as_secs_f64()))?;
             }
         }
         Error::Transport { endpoint, phase, attempts, .. } | Error::Timeout { endpoint, phase, attempts, .. } => {
             given.set_item("endpoint", endpoint)?;
             given.set_item("phase", phase.as_str())?;
             given.set_item("attempts", attempts)?;
-            given.set_item("retryable", error.retryable())?;
-            if matches!(error, Error::Timeout { .. }) { "RequestTimeoutError" } else { "TransportError" }
         }
         Error::Format { endpoint, path, excerpt, .. } => {
             given.set_item("endpoint", endpoint)?;
             given.set_item("path", path)?;
             given.set_item("excerpt", excerpt)?;
-            given.set_item("retryable", error.retryable())?;
-            "ResponseFormatError"
         }
-        Error::Empty { .. } | Error::Drift { .. } => {
-            given.set_item("retryable", error.retryable())?;
-            "PaginationDriftError"
-        }
-        Error::Window { .. } => "ResultWindowError",
-        Error::Budget { max_requests, .. } => {
-            given.set_item("max_requests", max_requests)?;
-            "BudgetExceededError"
-        }
-        Error::Reorganization { height, .. } => {
-            given.set_item("height", height)?;
-            "ReorganizationError"
-        }
+        Error::Budget { max_requests, .. } => given.set_item("max_requests", max_requests)?,
+        Error::Reorganization { height, .. } => given.set_item("height", height)?,
         Error::Gap { first, last, .. } => {
             given.set_item("first_height", first)?;
             given.set_item("last_height", last)?;
-            "FollowGapError"
         }
         Error::Overflow(overflow) => {
-            let NumericOverflow { column, row, text, .. } = &**overflow;
-            given.set_item("column", column)?;
-            given.set_item("row", row)?;
-            given.set_item("text", text)?;
-            "NumericOverflowError"
+            given.set_item("column", &overflow.column)?;
+            given.set_item("row", overflow.row)?;
+            given.set_item("text", &overflow.text)?;
         }
         Error::Cassette(error) => {
             given.set_item("path", error.path().map(Path::to_string_lossy))?;
-            match error {
-                cassette::Error::Miss { missed, .. } => {
-                    missed.note();
-                    "CassetteMissError"
-                }
-                cassette::Error::Disk { source, .. } => {
-                    given.set_item("errno", errno(py, source)?)?;
-                    "CassetteError"
-                }
-                cassette::Error::Mode { .. }
-                | cassette::Error::File { .. }
-                | cassette::Error::Line { .. }
-                | cassette::Error::Blocked { .. } => "CassetteError",
+            if let cassette::Error::Disk { source, .. } = error {
+                given.set_item("errno", errno(py, source)?)?;
             }
         }
-        Error::Internal(_) => "ChainframeError",
-    };
-    Ok((name, error.message(), given))
+        Error::Config { .. }
+        | Error::InvalidParameter { .. }
+        | Error::Empty { .. }
+        | Error::Drift { .. }
+        | Error::Window { .. }
+        | Error::Internal(_) => {}
+    }
+    Ok(given)
 }
 
 /// The number that Python has for an error of the system: Windows has others of its own.
