@@ -45,59 +45,63 @@ pub fn put(
     kind: Kind,
     value: &Bound<'_, PyAny>,
 ) -> PyResult<Result<(), String>> {
-    let py = value.py();
     if value.is_none() {
         return Ok(Ok(()));
     }
-    let text = match kind {
-        Kind::Boolean => match value.cast::<PyBool>() {
-            Ok(flag) => if flag.is_true() { "true" } else { "false" }.to_owned(),
-            Err(_) => return Ok(Err("must be a bool".into())),
-        },
-        Kind::Integer | Kind::Uint256 => match value.cast::<PyInt>() {
-            Ok(integer) if !value.is_instance_of::<PyBool>() => integer.str()?.to_str()?.to_owned(),
-            _ => return Ok(Err("must be an int".into())),
-        },
-        Kind::Amount | Kind::ApproxDecimal => {
-            let is_decimal = value.is_instance(DECIMAL.import(py, "decimal", "Decimal")?)?;
-            if !is_decimal && (!value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>()) {
-                return Ok(Err("must be a Decimal".into()));
-            }
-            value.str()?.to_str()?.to_owned()
-        }
-        Kind::Time => {
-            if !value.is_instance(DATETIME.import(py, "datetime", "datetime")?)? {
-                return Ok(Err("must be a datetime".into()));
-            }
-            match microseconds(value)? {
-                Some(microseconds) if microseconds % 1_000 == 0 => {
-                    rows.append_time(column, microseconds / 1_000);
-                    return Ok(Ok(()));
-                }
-                Some(_) => return Ok(Err("must have no fraction of a millisecond".into())),
-                None => return Ok(Err("must be an aware datetime; set a tzinfo such as datetime.UTC".into())),
-            }
-        }
-        Kind::Utf8 | Kind::Direction => match value.cast::<PyString>() {
-            Ok(text) => match arguments::text(text) {
-                Ok(text) => text,
-                Err(problem) => return Ok(Err(problem.into())),
-            },
-            Err(_) => return Ok(Err("must be a str".into())),
-        },
+    Ok(match kind {
+        Kind::Time => milliseconds(value)?.map(|time| rows.append_time(column, time)),
         Kind::Utf8List => match value.extract::<Vec<String>>() {
             Ok(texts) if !value.is_instance_of::<PyString>() => {
                 rows.append_list(column, &texts);
-                return Ok(Ok(()));
+                Ok(())
             }
-            _ => return Ok(Err("must be a list of str".into())),
+            _ => Err("must be a list of str".into()),
         },
-    };
+        _ => spelled(kind, value)?.and_then(|text| put_text(rows, column, &text)),
+    })
+}
+
+fn milliseconds(value: &Bound<'_, PyAny>) -> PyResult<Result<i64, String>> {
+    if !value.is_instance(DATETIME.import(value.py(), "datetime", "datetime")?)? {
+        return Ok(Err("must be a datetime".into()));
+    }
+    Ok(match microseconds(value)? {
+        Some(microseconds) if microseconds % 1_000 == 0 => Ok(microseconds / 1_000),
+        Some(_) => Err("must have no fraction of a millisecond".into()),
+        None => Err("must be an aware datetime; set a tzinfo such as datetime.UTC".into()),
+    })
+}
+
+/// The text of a value in a response.
+fn spelled(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Result<String, String>> {
+    let is_integer = value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+    Ok(match kind {
+        Kind::Boolean => match value.cast::<PyBool>() {
+            Ok(flag) => Ok(flag.is_true().to_string()),
+            Err(_) => Err("must be a bool".into()),
+        },
+        Kind::Integer | Kind::Uint256 if is_integer => Ok(value.str()?.to_str()?.to_owned()),
+        Kind::Integer | Kind::Uint256 => Err("must be an int".into()),
+        Kind::Amount | Kind::ApproxDecimal => {
+            if is_integer || value.is_instance(DECIMAL.import(value.py(), "decimal", "Decimal")?)? {
+                Ok(value.str()?.to_str()?.to_owned())
+            } else {
+                Err("must be a Decimal".into())
+            }
+        }
+        Kind::Time | Kind::Utf8 | Kind::Direction | Kind::Utf8List => match value.cast::<PyString>() {
+            Ok(text) => arguments::text(text).map_err(str::to_owned),
+            Err(_) => Err("must be a str".into()),
+        },
+    })
+}
+
+fn put_text(rows: &mut ColumnsBuilder, column: usize, text: &str) -> Result<(), String> {
     if text.is_empty() {
         rows.append_empty(column);
-        return Ok(Ok(()));
+        return Ok(());
     }
-    Ok(rows.append_str(column, &text).map_err(|malformed| format!("must be {}", malformed.0)))
+    rows.append_str(column, text).map_err(|malformed| format!("must be {}", malformed.0))
 }
 
 /// The text of a value. A decimal has all its digits: `str` writes a zero with 18 places as 0E-18.
