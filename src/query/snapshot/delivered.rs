@@ -1,7 +1,5 @@
 //! `Delivered`: records that were read, of which the latest are known by their keys.
 
-use std::collections::HashSet;
-
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,5 +114,7 @@ pub(super) fn occurs_once(key: u64, keys: &[u64]) -> bool {
 
 /// True if some of these are equal.
 pub(super) fn has_duplicates(keys: &[u64]) -> bool {
-    keys.iter().collect::<HashSet<_>>().len() < keys.len()
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }

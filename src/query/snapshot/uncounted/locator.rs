@@ -31,21 +31,29 @@ impl Locator<'_> {
             return Location::At(offset);
         }
         let keys = self.view.keys(0..self.view.rows.len());
-        match (self.by_overlap(&keys), self.by_adjacency(&keys)) {
-            (Location::Lost, Some(next)) if !keys.iter().any(|key| self.delivered.keys().contains(key)) => {
-                Location::At(next)
-            }
+        let adjacent = self.by_adjacency(&keys);
+        if self.is_new(&keys) {
+            return adjacent.map_or(Location::Lost, Location::At);
+        }
+        match self.by_overlap(&keys) {
             // The shared rows may be duplicates that follow the delivered records. In pages of a fixed size, nothing could
             // tell them apart.
-            (Location::At(offset), adjacent)
+            Location::At(offset)
                 if !self.snapshot.has_fixed_pages()
                     && (adjacent.is_some() || self.may_lie_below(&keys))
                     && !self.descends(offset) =>
             {
                 Location::Ambiguous
             }
-            (overlap, _) => overlap,
+            overlap => overlap,
         }
+    }
+
+    /// True if the page has no delivered record.
+    fn is_new(&self, keys: &[u64]) -> bool {
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        !self.delivered.keys().iter().any(|key| sorted.binary_search(key).is_ok())
     }
 
     /// The offset at which the page begins with delivered records.
