@@ -8,11 +8,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help targets cross offline lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
+.PHONY: help targets cross offline lowest mutants enumerate reproducible simulate demo demo-packages test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
-demo: build install
-	$(PIP) install --group demo
+# Packages are downloaded during the build.
+demo: .venv/pip
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target install demo-packages PROFILE=demo
 	$(BIN)/python examples/first_look.py
+
+demo-packages: .venv/pip
+	$(PIP) install --group demo
 
 # The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
 # do types and tests, which wait now and then.

@@ -107,7 +107,18 @@ def test_targets_of_the_matrix_and_the_fuzzer_exist() -> None:
 def test_help_lists_the_targets_of_contributors() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = (line.split()[1:] for line in makefile.splitlines() if line.startswith(".PHONY:"))
-    parts = {"help", "check-python", "types", "pytest", "build", "install", "tools", "postgres", "browser"}
+    parts = {
+        "help",
+        "demo-packages",
+        "check-python",
+        "types",
+        "pytest",
+        "build",
+        "install",
+        "tools",
+        "postgres",
+        "browser",
+    }
     shown = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
