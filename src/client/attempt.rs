@@ -11,7 +11,7 @@ use super::log::{self, Level};
 use super::observation::Observation;
 use super::retry::Failure;
 use super::send::{Admission, Interaction};
-use super::transport::TransportError;
+use super::transport::{Response, TransportError};
 use super::{Client, clock};
 use crate::decode::Page;
 use crate::interface::{ApiErrorKind, Endpoint};
@@ -66,6 +66,45 @@ impl Event<'_> {
         let from = if self.replayed { " replayed" } else { "" };
         format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
     }
+
+    /// Notes a response in the report of the attempt and in the log.
+    fn note_response(
+        &self,
+        response: &Response,
+        classified: &Result<Page, Error>,
+        observation: Option<&mut Observation>,
+    ) {
+        let status = response.status;
+        let bytes = response.body.len();
+        let code = match classified {
+            Err(Error::Service(error)) => error.code.as_deref(),
+            Err(Error::Format { .. }) => None,
+            // A page, or an empty one that should have records: the service reported success.
+            _ => Some("0"),
+        };
+        if let Some(Observation { report, .. }) = observation {
+            report.status = Some(status);
+            report.code = code.map(str::to_owned);
+            report.bytes = bytes;
+            report.error = None;
+            report.replayed = self.replayed;
+        }
+        log::emit(Level::Debug, || self.text(&format!("status={status} code={} bytes={bytes}", code.unwrap_or("-"))));
+    }
+
+    fn fetched(&self, page: Page, bytes: usize) -> Fetched {
+        Fetched {
+            page,
+            believed_empty: None,
+            repeated: Vec::new(),
+            attempts: self.attempts,
+            bytes,
+            sent: self.sent,
+            replayed: self.replayed,
+            elapsed: self.sent.elapsed(),
+            waited: self.waited,
+        }
+    }
 }
 
 impl Client {
@@ -79,58 +118,32 @@ impl Client {
         admission: Admission,
         observation: &mut Option<Observation>,
     ) -> Result<Fetched, FailedAttempt> {
-        let Interaction { outcome, signature, offset, generation, waited, sent, replayed } =
-            self.interact(target, admission).await.map_err(|error| {
-                if let Some(observation) = &mut *observation {
-                    observation.report.error = Some("cassette");
-                }
-                FailedAttempt::fatal(error)
-            })?;
+        let interaction = self.interact(target, admission).await.map_err(|error| {
+            if let Some(Observation { report, .. }) = &mut *observation {
+                report.error = Some("cassette");
+            }
+            FailedAttempt::fatal(error)
+        })?;
+        let Interaction { outcome, signature, offset, generation, waited, sent, replayed } = interaction;
         let event = Event { target, attempts, waited, sent, replayed };
         let response =
             outcome.map_err(|error| self.on_transport_error(endpoint, error, &event, observation.as_mut()))?;
+        let bytes = response.body.len();
         if !replayed {
-            self.inner.shared.usage.add_response(response.body.len());
+            self.inner.shared.usage.add_response(bytes);
         }
-        let classified = process::long_if(response.body.len(), || {
+        let classified = process::long_if(bytes, || {
             self.classify(endpoint, &response, expectation, attempts, &|text| {
                 self.inner.shared.account.redact(text, &signature)
             })
         });
-        let code = match &classified {
-            Err(Error::Service(error)) => error.code.as_deref(),
-            Err(Error::Format { .. }) => None,
-            // A page, or an empty one that should have records: the service reported success.
-            _ => Some("0"),
-        };
-        if let Some(Observation { report, .. }) = observation {
-            report.status = Some(response.status);
-            report.code = code.map(str::to_owned);
-            report.bytes = response.body.len();
-            report.error = None;
-            report.replayed = replayed;
-        }
-        let bytes = response.body.len();
-        log::emit(Level::Debug, || {
-            event.text(&format!("status={} code={} bytes={bytes}", response.status, code.unwrap_or("-")))
-        });
+        event.note_response(&response, &classified, observation.as_mut());
         match classified {
             Ok(page) => {
                 if !replayed {
                     self.on_page_response(&page, expectation, sent, bytes);
                 }
-                let elapsed = sent.elapsed();
-                Ok(Fetched {
-                    page,
-                    believed_empty: None,
-                    repeated: Vec::new(),
-                    attempts,
-                    bytes,
-                    sent,
-                    replayed,
-                    elapsed,
-                    waited,
-                })
+                Ok(event.fetched(page, bytes))
             }
             Err(error) => {
                 let retry = self.on_error_response(&error, sent, replayed);

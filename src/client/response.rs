@@ -26,59 +26,72 @@ impl Client {
         attempts: u32,
         mask: &impl Fn(&[u8]) -> Vec<u8>,
     ) -> Result<Page, Error> {
-        let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
-            let Expectation { row_hint, projection, .. } = expectation;
-            match self.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
-                Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
-                    let problem = format!("page {} is empty but the API reports more records", expectation.page);
-                    return Err(Error::Empty { endpoint: endpoint.name, problem, attempts });
-                }
-                Ok(decode::Envelope::Page(page)) => return Ok(page),
-                Ok(decode::Envelope::Error { code, msg }) => (Some(code), msg),
-                Err(error) => {
-                    return Err(Error::Format {
-                        endpoint: endpoint.name,
-                        path: shown(&error.path(), mask),
-                        problem: shown(&error.problem, mask),
-                        excerpt: error.excerpt(&response.body, mask),
-                        attempts,
-                        retryable: error.broken,
-                    });
-                }
+        if !matches!(response.status, OK | NON_AUTHORITATIVE) {
+            let (code, msg) = decode::code_and_msg(&response.body);
+            return Err(self.service_error(endpoint, response, code, &msg, attempts, mask));
+        }
+        let Expectation { row_hint, projection, .. } = expectation;
+        match self.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
+            Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
+                let problem = format!("page {} is empty but the API reports more records", expectation.page);
+                Err(Error::Empty { endpoint: endpoint.name, problem, attempts })
             }
-        } else {
-            decode::code_and_msg(&response.body)
-        };
+            Ok(decode::Envelope::Page(page)) => Ok(page),
+            Ok(decode::Envelope::Error { code, msg }) => {
+                Err(self.service_error(endpoint, response, Some(code), &msg, attempts, mask))
+            }
+            Err(error) => Err(Error::Format {
+                endpoint: endpoint.name,
+                path: shown(&error.path(), mask),
+                problem: shown(&error.problem, mask),
+                excerpt: error.excerpt(&response.body, mask),
+                attempts,
+                retryable: error.broken,
+            }),
+        }
+    }
+
+    fn service_error(
+        &self,
+        endpoint: &'static Endpoint,
+        response: &Response,
+        code: Option<String>,
+        msg: &str,
+        attempts: u32,
+        mask: &impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Error {
         let kind = ApiErrorKind::of(response.status, code.as_deref());
-        let suspicion = match response.status {
-            301 | 302 | 303 | 307 | 308 => {
-                // A query of a URL may hold a token.
-                let target = response.header(LOCATION).map(|target| target.split(['?', '#']).next().unwrap_or(""));
-                Some(Suspicion::Redirect(target.map(|target| without_user(&shown(target, mask)))))
-            }
-            _ => {
-                if code.is_none() && response.body.trim_ascii_start().starts_with(b"<") {
-                    Some(Suspicion::Html)
-                } else if kind == ApiErrorKind::Authentication {
-                    self.settings().doubtful_secret()
-                } else {
-                    None
-                }
-            }
-        };
         let now = self.now();
         let skew = if kind == ApiErrorKind::ClockSkew { clock::of_response(response, now) } else { None };
-        Err(Error::Service(Box::new(ApiError {
+        Error::Service(Box::new(ApiError {
             kind,
             endpoint: endpoint.name,
             status: response.status,
+            suspicion: self.suspicion(response, kind, code.is_some(), mask),
             code: code.map(|code| shown(&code, mask)),
-            msg: shown(&msg, mask),
+            msg: shown(msg, mask),
             attempts,
             retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
             clock_ahead: skew.map(|skew| -skew),
-            suspicion,
-        })))
+        }))
+    }
+
+    fn suspicion(
+        &self,
+        response: &Response,
+        kind: ApiErrorKind,
+        has_code: bool,
+        mask: &impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Option<Suspicion> {
+        if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+            // A query of a URL may hold a token.
+            let target = response.header(LOCATION).map(|target| target.split(['?', '#']).next().unwrap_or(""));
+            return Some(Suspicion::Redirect(target.map(|target| without_user(&shown(target, mask)))));
+        }
+        if !has_code && response.body.trim_ascii_start().starts_with(b"<") {
+            return Some(Suspicion::Html);
+        }
+        if kind == ApiErrorKind::Authentication { self.settings().doubtful_secret() } else { None }
     }
 }
 
