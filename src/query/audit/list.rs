@@ -187,6 +187,29 @@ impl ListAudit {
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
         }
+        self.on_page(request, response, returned)?;
+        let kept = self.kept(response, returned);
+        if kept.is_empty() {
+            return Ok(());
+        }
+        self.responses += 1;
+        self.check_block(request, response, &kept)?;
+        self.forks.on_page(response, &kept);
+        self.check_order(response, &kept)?;
+        for row in &kept {
+            let offset = self.next - (returned.rows.end - row) as u64;
+            self.unreturned.on_returned(response.rows.key(*row), offset);
+        }
+        self.check_keys(response, &kept)
+    }
+
+    /// Takes the rows of an accepted page, including those that a filter drops.
+    fn on_page(
+        &mut self,
+        request: &PageRequest,
+        response: &Response<'_>,
+        returned: &Returned<'_>,
+    ) -> Result<(), String> {
         if self.next == 0 {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
         }
@@ -205,25 +228,16 @@ impl ListAudit {
         if is_snapshot && self.subject.order != Order::Consecutive {
             self.unreturned.on_response(request, response, &returned.rows, returned.seen.drift, &self.known);
         }
-        let kept: Vec<usize> = match returned.kept {
-            Some(rows) => rows.iter().map(|row| returned.rows.start + *row as usize).collect(),
-            None => returned.rows.clone().collect(),
-        };
-        // A row that contradicts the arguments is there, although it is not returned.
-        let dropped = returned.rows.clone().filter(|row| returned.kept.is_some() && !kept.contains(row));
+        Ok(())
+    }
+
+    /// Rows that are returned. One that contradicts the arguments is there, although it is not returned.
+    fn kept(&mut self, response: &Response<'_>, returned: &Returned<'_>) -> Vec<usize> {
+        let Some(kept) = returned.kept else { return returned.rows.clone().collect() };
+        let kept: Vec<usize> = kept.iter().map(|row| returned.rows.start + *row as usize).collect();
+        let dropped = returned.rows.clone().filter(|row| !kept.contains(row));
         dropped.for_each(|row| _ = self.known.insert(response.rows.key(row)));
-        if kept.is_empty() {
-            return Ok(());
-        }
-        self.responses += 1;
-        self.check_block(request, response, &kept)?;
-        self.forks.on_page(response, &kept);
-        self.check_order(response, &kept)?;
-        for row in &kept {
-            let offset = self.next - (returned.rows.end - row) as u64;
-            self.unreturned.on_returned(response.rows.key(*row), offset);
-        }
-        self.check_keys(response, &kept)
+        kept
     }
 
     /// A partition has the records at its ends that the partitions next to it do not have.
