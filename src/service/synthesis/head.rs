@@ -113,8 +113,15 @@ impl<'w> Moved<'w> {
         self.transfers.push(Transfer::new(token, &reserve.holder, to, draft));
     }
 
-    fn deposit(&self) -> Option<&Transfer<'w>> {
-        self.transfers.last()
+    fn put<S: Sink>(&self, seq: i64, sender: &str, first_log: i64, sink: &mut S) -> Result<(), S::Error> {
+        for (log_index, transfer) in (first_log..).zip(&self.transfers) {
+            sink.put(&schema::TOKEN_TRANSFER, Some(seq), transfer)?;
+            sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(transfer, sender, log_index))?;
+        }
+        for (token, reserve) in &self.minted {
+            sink.put_reserve(token, reserve)?;
+        }
+        Ok(())
     }
 }
 
@@ -157,24 +164,11 @@ pub fn grow<S: Sink>(
         };
         sink.set_late(is_late);
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
-        for transfer in &moved.transfers {
-            sink.put(&schema::TOKEN_TRANSFER, Some(seq), transfer)?;
-            sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(transfer, &sender, log_index))?;
-            log_index += 1;
-        }
-        for (token, reserve) in &moved.minted {
-            sink.put_reserve(token, reserve)?;
-        }
+        moved.put(seq, &sender, log_index, sink)?;
+        log_index += moved.transfers.len() as i64;
 
-        let zone = zone_chain::Block {
-            hash: random.hash(),
-            height: head.zone_height + 1 + index,
-            miner: world.producers[random.index(world.producers.len())].clone(),
-            // A deposit arrives after it left the main chain.
-            time: head.zone_time.max(block.time) + (1 + index) * ZONE_INTERVAL_MS,
-            transactions: 1,
-        };
-        let Some(deposit) = moved.deposit() else { continue };
+        let zone = zone_block(world, &mut random, head, block.time, index);
+        let Some(deposit) = moved.transfers.last() else { continue };
         let main = BridgeTransaction { id: transaction.id, height: block.height, time: block.time };
         let crossed = crossed(world, &mut random, focus, deposit, main, &zone);
         sink.set_late(fate.below(1_000_000) < growth.late_ppm);
@@ -183,6 +177,17 @@ pub fn grow<S: Sink>(
         sink.put(&schema::BLOCK, None, &zone)?;
     }
     Ok(())
+}
+
+/// The block of the zone chain that has a transaction of the new block. A deposit arrives after it left the main chain.
+fn zone_block(world: &World, random: &mut Random, head: Heads, main_time: i64, index: i64) -> zone_chain::Block {
+    zone_chain::Block {
+        hash: random.hash(),
+        height: head.zone_height + 1 + index,
+        miner: world.producers[random.index(world.producers.len())].clone(),
+        time: head.zone_time.max(main_time) + (1 + index) * ZONE_INTERVAL_MS,
+        transactions: 1,
+    }
 }
 
 /// A deposit of the main chain as a block of the zone chain has it.

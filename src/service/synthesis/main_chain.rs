@@ -100,6 +100,16 @@ struct History<'w, 'l> {
     crossings: Vec<Crossing<'w>>,
 }
 
+/// A transaction that is stored.
+struct Sent<'t> {
+    transaction: &'t Transaction<'t>,
+    /// `None` if there are several.
+    sender: Option<Account>,
+    seq: i64,
+    /// Thousandths of the chain that were made before.
+    progress: u64,
+}
+
 /// Use of the bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passage {
@@ -167,7 +177,10 @@ impl<'w> History<'w, '_> {
             }
         }
         match purpose {
-            Purpose::Tokens => self.transfers((&transaction, sender), token, seq, progress, random, sink)?,
+            Purpose::Tokens => {
+                let sent = Sent { transaction: &transaction, sender, seq, progress };
+                self.transfers(&sent, token, random, sink)?;
+            }
             Purpose::Call => self.logs(&transaction, random.index(3), seq, random, sink)?,
             Purpose::Payment | Purpose::Creation => {}
         }
@@ -211,26 +224,25 @@ impl<'w> History<'w, '_> {
 
     fn transfers<S: Sink>(
         &mut self,
-        (transaction, sender): (&Transaction<'_>, Option<Account>),
+        sent: &Sent<'_>,
         token: &'w Token,
-        seq: i64,
-        progress: u64,
         random: &mut Random,
         sink: &mut S,
     ) -> Result<(), S::Error> {
         let world = self.world;
+        let transaction = sent.transaction;
         let count = match random.below(100) {
             0..=69 => 1,
             70..=97 => 2 + random.index(3),
             _ => 10 + random.index(20),
         };
-        let mut passage = self.passage(transaction, sender, count);
+        let mut passage = self.passage(sent, count);
         for index in 0..count {
             let token = if index == 0 || random.per_mille(400) { token } else { world.moving(random) };
-            let to = world.person(random, progress);
+            let to = world.person(random, sent.progress);
             let Draft { units, spelling, id } = Draft::new(random, token);
             let names_sender = !random.per_mille(60);
-            let mut wish = Wish { from: sender, to, units, id, is_mint: false };
+            let mut wish = Wish { from: sent.sender, to, units, id, is_mint: false };
             if index > 0 && random.per_mille(500) {
                 wish.from = Some(world.contract(random));
             } else if !token.is_fungible() && random.per_mille(200) {
@@ -239,42 +251,55 @@ impl<'w> History<'w, '_> {
             if random.per_mille(150) {
                 wish.to = world.contract(random);
             }
-            let mut transfer = match transaction.state {
-                // Several senders hold nothing together.
-                "success" if wish.from.is_none() && token.is_fungible() && self.ledger.is_issued(token) => {
-                    Transfer::without_effect(world, token, &transaction.from, Wish { units: 0, ..wish }, spelling)
-                }
-                "success" => {
-                    let crossed = passage.and_then(|passage| self.cross(transaction, passage, token, &wish));
-                    if crossed.is_some() && passage != Some(Passage::Withdrawals) {
-                        passage = None;
-                    }
-                    let movement = crossed.unwrap_or_else(|| self.ledger.transfer(token, wish));
-                    Transfer::of(world, token, movement, spelling)
-                }
-                "pending" => {
-                    let token = if self.ledger.is_issued(token) { token } else { &world.tokens[0] };
-                    Transfer::of(world, token, self.ledger.idle(token, &wish), spelling)
-                }
-                _ => Transfer::without_effect(world, token, &transaction.from, wish, spelling),
-            };
+            let mut transfer = self.transfer(transaction, token, wish, spelling, &mut passage);
             if !names_sender {
                 transfer.from_contract = None;
             }
-            sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
+            sink.put(&schema::TOKEN_TRANSFER, Some(sent.seq), &transfer)?;
             // Those of a pending transaction are served once it is through.
             if transaction.state != "fail" {
-                sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &transaction.from, self.log_index))?;
+                sink.put(&schema::EVENT_LOG, Some(sent.seq), &Log::of(&transfer, &transaction.from, self.log_index))?;
                 self.log_index += 1;
             }
         }
         let more = random.index(2);
-        self.logs(transaction, more, seq, random, sink)
+        self.logs(transaction, more, sent.seq, random, sink)
+    }
+
+    /// The transfer that becomes of a wish. `passage` is `None` once it is used.
+    fn transfer(
+        &mut self,
+        transaction: &Transaction<'_>,
+        token: &'w Token,
+        wish: Wish,
+        spelling: Spelling,
+        passage: &mut Option<Passage>,
+    ) -> Transfer<'w> {
+        let world = self.world;
+        match transaction.state {
+            // Several senders hold nothing together.
+            "success" if wish.from.is_none() && token.is_fungible() && self.ledger.is_issued(token) => {
+                Transfer::without_effect(world, token, &transaction.from, Wish { units: 0, ..wish }, spelling)
+            }
+            "success" => {
+                let crossed = passage.and_then(|passage| self.cross(transaction, passage, token, &wish));
+                if crossed.is_some() && *passage != Some(Passage::Withdrawals) {
+                    *passage = None;
+                }
+                let movement = crossed.unwrap_or_else(|| self.ledger.transfer(token, wish));
+                Transfer::of(world, token, movement, spelling)
+            }
+            "pending" => {
+                let token = if self.ledger.is_issued(token) { token } else { &world.tokens[0] };
+                Transfer::of(world, token, self.ledger.idle(token, &wish), spelling)
+            }
+            _ => Transfer::without_effect(world, token, &transaction.from, wish, spelling),
+        }
     }
 
     /// The use that a transaction makes of the bridge, if one is due.
-    fn passage(&mut self, transaction: &Transaction<'_>, sender: Option<Account>, count: usize) -> Option<Passage> {
-        if self.due == 0 || transaction.state != "success" || sender.is_none() {
+    fn passage(&mut self, sent: &Sent<'_>, count: usize) -> Option<Passage> {
+        if self.due == 0 || sent.transaction.state != "success" || sent.sender.is_none() {
             return None;
         }
         if self.bridge.per_mille(600) {
