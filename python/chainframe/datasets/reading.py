@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
+from chainframe.errors import PaginationDriftError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -306,6 +308,32 @@ class Reading:
         else:
             return
         yield from self._streams(below)
+
+    def check_blocks(self) -> None:
+        """Fails if the list of a height is empty, after a higher block and beside a lower one."""
+        if not descending(self.narrowing.resource):
+            return
+        highest = -math.inf
+        lowest = math.inf
+        absent: list[int] = []
+        for run in self.runs:
+            # The list itself is read down to the heights that are requested one by one.
+            height = arguments(run).get("height", math.inf)
+            if isinstance(height, list):
+                # A set compares its own lists.
+                continue
+            if run.report.records:
+                highest = max(highest, height)
+                lowest = min(lowest, height)
+            elif height < highest and not run.report.reasons:
+                # One that is requested before a higher one may not have been there.
+                absent.append(height)
+        missing = [height for height in absent if height > lowest]
+        if missing:
+            raise PaginationDriftError(
+                f"{self.narrowing.resource}: the API returned no block of height {missing[0]}, although it has blocks "
+                "below and above it; run the query again"
+            )
 
     def decode_only(self, names: set[str]) -> None:
         """Decode only some columns, and those by which the list is read."""

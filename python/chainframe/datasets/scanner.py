@@ -117,6 +117,7 @@ class Scanner:
         """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
         try:
             yield from self._reading.batches()
+            self._reading.check_blocks()
         except GeneratorExit:
             raise
         except BaseException as error:
