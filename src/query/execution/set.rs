@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use ended::EndedLists;
 use open_list::OpenList;
 use outcome::Outcome;
+pub(super) use outcome::is_of_one_list;
 use page::SetPage;
 
 use super::query_start::QueryStart;
@@ -25,7 +26,6 @@ use super::shared_heights::SharedHeights;
 use super::slice_fetcher::HELD;
 use super::unique::Unique;
 use crate::client::{Error, log};
-use crate::interface::ApiErrorKind;
 use crate::process;
 use crate::query::audit::Blocks;
 use crate::query::request::{Members, Query};
@@ -93,6 +93,8 @@ pub(super) struct Set {
     blocks: Blocks,
     /// Lists that have ended without records, and without a reason.
     empty: Vec<usize>,
+    /// Lists of absent blocks that were opened again.
+    absent: BTreeSet<usize>,
     /// The error of a list that may send no further request. It is raised once the requests of the other lists are
     /// answered, which count as sent.
     spent: Option<Error>,
@@ -122,6 +124,7 @@ impl Set {
             unique: None,
             blocks: Blocks::default(),
             empty: Vec::new(),
+            absent: BTreeSet::new(),
             spent: None,
             is_finished: false,
         };
@@ -146,6 +149,9 @@ impl Set {
             }
             let Some(answered) = self.asked.join_next().await else {
                 let error = self.spent.take().or_else(|| self.ask_emptied_again());
+                if error.is_none() && self.read_absent_again() {
+                    continue;
+                }
                 return error.map_or_else(|| self.finish(report), Err);
             };
             let (index, run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
@@ -388,18 +394,5 @@ impl Drop for Set {
         if self.process != process::id() {
             std::mem::forget(std::mem::take(&mut self.asked));
         }
-    }
-}
-
-/// True of an error that another argument need not have, and that this one will have again.
-pub(super) fn is_of_one_list(error: &Error) -> bool {
-    match error {
-        Error::Service(error) => matches!(
-            error.kind,
-            ApiErrorKind::BadRequest | ApiErrorKind::NotFound | ApiErrorKind::PermissionDenied | ApiErrorKind::Other
-        ),
-        Error::Format { retryable, .. } => !retryable,
-        Error::Drift { .. } | Error::Window { .. } => true,
-        _ => false,
     }
 }

@@ -160,3 +160,18 @@ def test_block_that_was_absent_when_a_run_was_interrupted_is_reported(
                 for cursor in (page.cursor, later.cursor):
                     reasons = client.resume(cursor).collect().report.reasons
                     assert any(f"no block of height {absent}, although" in reason for reason in reasons), cursor
+
+
+@pytest.mark.parametrize("heights", [[11, 12, 9], [12, 11, 9], [9, 11, 12], [9, 12, 11], [11, 9, 12], [12, 9, 11]])
+def test_block_that_was_not_mined_at_its_request_is_not_absent(server: StrictServer, heights: list[int]) -> None:
+    head = [10]
+
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        rows = [{"hash": f"0x{height}", "height": height}] if int(height) <= head[0] else []
+        head[0] += 0 if rows else 90
+        return page_of("blocks", rows)
+
+    server.on("blocks", block)
+    with server.client(concurrency=1) as client:
+        assert client.blocks(height=heights).collect().report.reasons == []

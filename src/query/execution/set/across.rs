@@ -20,18 +20,36 @@ impl Set {
         self.query.endpoint().order == Order::Consecutive && self.members.name == "height"
     }
 
-    /// Gives a reason for blocks that the API does not have, and has others below and above them.
-    pub(super) fn doubt_absent_blocks(&mut self, report: &SharedReport) {
-        if !self.misses_blocks() {
-            return;
-        }
+    /// Lists of heights that have ended without a block, between heights that have one.
+    fn absent_blocks(&self) -> Vec<usize> {
         let mut absent = Vec::new();
+        if !self.misses_blocks() {
+            return absent;
+        }
         for list in &self.empty {
             let height = self.members.values[*list].parse();
             if height.is_ok_and(|height| self.blocks.have_both_sides_of(height)) {
                 absent.push(*list);
             }
         }
+        absent
+    }
+
+    /// Opens the lists of absent blocks again, once: a chain that grows may have had none of them before.
+    pub(super) fn read_absent_again(&mut self) -> bool {
+        let mut absent = self.absent_blocks();
+        absent.retain(|list| self.absent.insert(*list));
+        self.empty.retain(|list| !absent.contains(list));
+        for list in &absent {
+            self.ended.remove(*list);
+            self.unopened.push_back(*list);
+        }
+        !absent.is_empty()
+    }
+
+    /// Gives a reason for blocks that the API does not have, and has others below and above them.
+    pub(super) fn doubt_absent_blocks(&mut self, report: &SharedReport) {
+        let absent = self.absent_blocks();
         let Some(first) = absent.first() else { return };
         let height = &self.members.values[*first];
         let missing = if absent.len() == 1 { "1 block is".to_owned() } else { format!("{} blocks are", absent.len()) };

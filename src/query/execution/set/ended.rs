@@ -22,4 +22,9 @@ impl EndedLists {
         self.bits[list / 64] |= 1 << (list % 64);
         self.count += 1;
     }
+
+    pub fn remove(&mut self, list: usize) {
+        self.bits[list / 64] &= !(1 << (list % 64));
+        self.count -= 1;
+    }
 }

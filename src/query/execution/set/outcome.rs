@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ended::EndedLists;
 use super::open_list::add_counts;
 use crate::client::Error;
+use crate::interface::ApiErrorKind;
 use crate::message::{Hint, Message};
 use crate::query::evidence;
 use crate::query::request::Members;
@@ -146,5 +147,18 @@ impl Outcome {
             .parameter(members.name)
             .text(format!(" are missing, since their lists could not be read: {names}{more}"));
         Some(reason.hint(Hint::ReadVerdicts))
+    }
+}
+
+/// True of an error that another argument need not have, and that this one will have again.
+pub(in crate::query::execution) fn is_of_one_list(error: &Error) -> bool {
+    match error {
+        Error::Service(error) => matches!(
+            error.kind,
+            ApiErrorKind::BadRequest | ApiErrorKind::NotFound | ApiErrorKind::PermissionDenied | ApiErrorKind::Other
+        ),
+        Error::Format { retryable, .. } => !retryable,
+        Error::Drift { .. } | Error::Window { .. } => true,
+        _ => false,
     }
 }
