@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 # Packages are downloaded during the build.
 demo: .venv/pip
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target install demo-packages PROFILE=demo
+	$(MAKE) --no-print-directory --jobs=2 install demo-packages PROFILE=demo
 	$(BIN)/python examples/first_look.py
 
 demo-packages: .venv/pip

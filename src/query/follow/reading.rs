@@ -7,7 +7,7 @@ use super::fingerprint::{Fingerprint, RowFacts};
 #[derive(Clone, Debug)]
 pub struct Reading {
     heights: BTreeMap<i64, Fingerprint>,
-    /// Number of records of each height that have the latest block of these, and that block.
+    /// The latest block of each height, after the number of its records.
     blocks: BTreeMap<i64, (u64, u64)>,
     /// Keys of the records of one height, which are compared one by one.
     overlap: Option<(i64, Vec<u64>)>,
@@ -99,7 +99,7 @@ impl Reading {
         self.heights.get(&height)
     }
 
-    /// True if a height lacks records that it had, or has another block. Late records are none of both.
+    /// True if a height lacks records that it had, or has another block. A record that was listed late is no contradiction.
     pub fn contradicts(&self, known: &Fingerprint) -> bool {
         let Some(now) = self.heights.get(&known.height) else { return true };
         let (rows, block) = self.blocks.get(&known.height).copied().unwrap_or_default();

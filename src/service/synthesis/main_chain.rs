@@ -266,7 +266,7 @@ impl<'w> History<'w, '_> {
         self.logs(transaction, more, sent.seq, random, sink)
     }
 
-    /// The transfer that becomes of a wish. `passage` is `None` once it is used.
+    /// The transfer that a wish leads to. `passage` is `None` once it is used.
     fn transfer(
         &mut self,
         transaction: &Transaction<'_>,

@@ -32,6 +32,8 @@ impl Set {
                 absent.push(*list);
             }
         }
+        // The reason names the first one, in whichever order they were received.
+        absent.sort_unstable();
         absent
     }
 
