@@ -730,7 +730,7 @@ class Client:
         """Return the height of the last block that is not later than a time.
 
         Finds it by interpolation, in about six requests on a chain of a million blocks. A cache keeps the height once
-        the block after it is settled.
+        the next one has a settled block.
 
         Parameters
         ----------

@@ -89,11 +89,11 @@ pub enum Extent {
     },
     /// A list with its newest record first, or its beginning.
     List { shape: Shape },
-    /// The last block that is not later than a time: none if the time is before the first block, which is `next` then.
+    /// The last block that is not later than a time.
     Position {
-        height: Option<i64>,
-        /// The block after it.
-        next: i64,
+        height: i64,
+        /// Height of the newest block at that time.
+        newest: i64,
     },
 }
 

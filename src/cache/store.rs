@@ -150,6 +150,18 @@ impl Cache {
 
     /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds.
     pub fn put(&self, key: &Key, record: &'static RecordType, entry: &Entry, now: i64) -> Result<(), Failure> {
+        self.put_below(key, record, entry, now, None)
+    }
+
+    /// Keeps a result as `put` does, only if a chain still has the anchor that the result is below.
+    pub fn put_below(
+        &self,
+        key: &Key,
+        record: &'static RecordType,
+        entry: &Entry,
+        now: i64,
+        below: Option<(&str, &Anchor)>,
+    ) -> Result<(), Failure> {
         let rows = to_json(record, &entry.rows).map_err(|error| error.to_string())?;
         let facts = serde_json::to_string(&entry.facts).map_err(|error| error.to_string())?;
         let records: usize = entry.rows.iter().map(Columns::rows).sum();
@@ -158,6 +170,11 @@ impl Cache {
         let oldest = self.oldest(now);
         self.with(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some((chain, anchor)) = below
+                && anchor_of(&transaction, key, chain)?.as_ref() != Some(anchor)
+            {
+                return Ok(());
+            }
             transaction.execute(
                 "insert or replace into entries values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 params![
@@ -220,13 +237,7 @@ impl Cache {
 
     /// The highest settled block of a chain whose hash is known.
     pub fn anchor(&self, key: &Key, chain: &str) -> Result<Option<Anchor>, Failure> {
-        self.with(|connection| {
-            let query = "select height, block_hash from anchors where service = ?1 and chain = ?2";
-            let found = connection.query_row(query, params![key.service, chain], |row| {
-                Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? })
-            });
-            found.optional()
-        })
+        self.with(|connection| anchor_of(connection, key, chain))
     }
 
     /// Keeps the block if it is higher than the one that is kept.
@@ -284,6 +295,14 @@ impl Cache {
     fn oldest(&self, now: i64) -> i64 {
         now.saturating_sub(i64::try_from(self.max_age().as_millis()).unwrap_or(i64::MAX))
     }
+}
+
+fn anchor_of(connection: &Connection, key: &Key, chain: &str) -> rusqlite::Result<Option<Anchor>> {
+    let query = "select height, block_hash from anchors where service = ?1 and chain = ?2";
+    let found = connection.query_row(query, params![key.service, chain], |row| {
+        Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? })
+    });
+    found.optional()
 }
 
 /// A stored result from its facts, rows and checksum; `None` if it is not as it was written.

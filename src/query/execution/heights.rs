@@ -200,20 +200,19 @@ impl<'c> ChainHeights<'c> {
         Ok((oldest, false))
     }
 
-    /// The lowest known block after a position.
-    pub fn block_after(&self, position: TimePosition) -> Option<Anchor> {
-        let above = match position {
-            TimePosition::At(height) => height + 1,
-            TimePosition::Before(first) => first,
-            TimePosition::BeforeSampled(_) | TimePosition::NoBlock => return None,
-        };
-        let (height, hash) = self.hashes.range(above..).next()?;
-        Some(Anchor { height: *height, block_hash: hash.clone() })
+    /// The block of a height, if a response showed its hash.
+    pub fn known_block(&self, height: i64) -> Option<Anchor> {
+        self.hashes.get(&height).map(|hash| Anchor { height, block_hash: hash.clone() })
     }
 
     /// Height of the newest block, if it was fetched.
     pub fn known_newest(&self) -> Option<i64> {
         self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height)
+    }
+
+    /// The newest block, if it was fetched with its hash.
+    pub fn known_newest_block(&self) -> Option<Anchor> {
+        self.known_block(self.known_newest()?)
     }
 
     /// Returns the position of a time.

@@ -55,7 +55,7 @@ impl<'q> Positions<'q> {
         report: &'q SharedReport,
     ) -> Result<Self, Error> {
         let list = heights.list(Vec::new(), None)?;
-        let kept = cache_of(list.client()).map(|cache| KeptPositions { cache, list, report });
+        let kept = cache_of(list.client()).map(|cache| KeptPositions { cache, list, report, compared: None });
         Ok(Self { heights, shared, kept, report })
     }
 
@@ -97,18 +97,18 @@ impl<'q> Positions<'q> {
 
     /// Returns a position, with the age up to which other lists may use it.
     async fn kept_or_searched(&mut self, time: i64) -> Result<(TimePosition, Duration), Error> {
-        let Some(kept) = &self.kept else { return self.searched(time).await };
-        if let Some(position) = kept.get(time).await? {
-            return Ok((position, MAX_AGE));
+        if let Some(kept) = &mut self.kept
+            && let Some(height) = kept.get(time).await?
+        {
+            return Ok((TimePosition::At(height), MAX_AGE));
         }
-        let removals = kept.removals();
-        let found = self.searched(time).await?;
-        if let Some(kept) = &self.kept
+        let (position, max_age) = self.searched(time).await?;
+        if let (Some(kept), TimePosition::At(height)) = (&self.kept, position)
             && self.report.empty_responses_reason().is_none()
         {
-            kept.put(time, found.0, &self.heights, removals).await;
+            kept.put(time, height, &self.heights).await;
         }
-        Ok(found)
+        Ok((position, max_age))
     }
 
     async fn searched(&mut self, time: i64) -> Result<(TimePosition, Duration), Error> {
@@ -140,53 +140,63 @@ impl<'q> Positions<'q> {
     }
 }
 
-/// Positions in the client's cache. The block after a position is settled and not above the anchor: while the chain has that
-/// one, the position is the same.
+/// Positions in the client's cache: of times between two blocks that follow each other, of which the second is settled and not
+/// above the anchor. While the chain has the anchor, the position is the same.
 struct KeptPositions<'q> {
     cache: Cache,
     /// The list that shows the blocks of the chain.
     list: Query,
     report: &'q SharedReport,
+    /// Height of the anchor, if this run has compared it.
+    compared: Option<i64>,
 }
 
 impl KeptPositions<'_> {
-    async fn get(&self, time: i64) -> Result<Option<TimePosition>, Error> {
+    /// Returns the height of the last block that is not later than a time.
+    async fn get(&mut self, time: i64) -> Result<Option<i64>, Error> {
         let key = self.key(time);
         let chain = self.chain(&key);
         let read = || self.cache.get(&key, self.list.record(), now(self.list.client()));
         let Some(Entry { facts, .. }) = chain.noted(read).await.flatten() else { return Ok(None) };
-        let Extent::Position { height, next } = facts.extent else { return Ok(None) };
-        let is_unchanged = chain.unchanged_anchor(next, false).await?.is_some();
-        let position = height.map_or(TimePosition::Before(next), TimePosition::At);
-        Ok(Some(position).filter(|_| is_unchanged))
+        let Extent::Position { height, newest } = facts.extent else { return Ok(None) };
+        // Another client may have kept it as settled by less.
+        if !self.is_settled(height + 1, newest) {
+            return Ok(None);
+        }
+        if self.compared.is_none_or(|anchor| anchor <= height) {
+            let Some((anchor, _)) = chain.unchanged_anchor(height + 1, true).await? else { return Ok(None) };
+            self.compared = Some(anchor.height);
+        }
+        Ok(Some(height))
     }
 
-    /// Keeps a position that was found, unless the cache was emptied since the number of `removals`.
-    async fn put(&self, time: i64, position: TimePosition, heights: &ChainHeights<'_>, removals: u64) {
-        let Some(next) = heights.block_after(position) else { return };
-        let height = match position {
-            TimePosition::At(height) => Some(height),
-            _ => None,
+    /// Keeps the position that a search has found.
+    async fn put(&self, time: i64, height: i64, heights: &ChainHeights<'_>) {
+        let (Some(next), Some(newest)) = (heights.known_block(height + 1), heights.known_newest_block()) else {
+            return;
         };
-        let is_settled = heights.known_newest().is_some_and(|newest| next.height <= newest - self.cache.settle());
-        if !is_settled {
+        if !self.is_settled(next.height, newest.height) {
             return;
         }
         let key = self.key(time);
         let chain = self.chain(&key);
-        let is_removed = || self.removals() != removals;
-        if !chain.anchor_by_request(&next, is_removed).await || is_removed() {
+        if !chain.anchor_by_request(&next, || false).await {
+            return;
+        }
+        let Some(anchor) = chain.anchor().await else { return };
+        // The search read blocks of one chain if the newest of them is still there. The query does not fail with it.
+        if chain.block(newest.height).await.ok().flatten().as_ref() != Some(&newest) {
             return;
         }
         let now = now(self.list.client());
-        let facts = Facts { extent: Extent::Position { height, next: next.height }, read_at: now };
+        let facts = Facts { extent: Extent::Position { height, newest: newest.height }, read_at: now };
         let entry = Entry { facts, rows: [].into() };
-        chain.noted(|| self.cache.put(&key, self.list.record(), &entry, now)).await;
+        let below = Some((self.list.chain(), &anchor));
+        chain.noted(|| self.cache.put_below(&key, self.list.record(), &entry, now, below)).await;
     }
 
-    /// Number of removals from the cache.
-    fn removals(&self) -> u64 {
-        self.list.client().cache_checks().discards()
+    fn is_settled(&self, height: i64, newest: i64) -> bool {
+        height <= newest - self.cache.settle()
     }
 
     fn key(&self, time: i64) -> Key {

@@ -31,7 +31,10 @@ impl CachedRead {
                 return Ok((Some(self.all_held(run, held, self.started)?), range));
             }
         }
-        let anchor = if held.is_some() { self.chain(run).unchanged_anchor(i64::MIN, true).await? } else { None };
+        let anchor = match &held {
+            Some(held) => self.chain(run).unchanged_anchor(self.lowest_anchor(held), true).await?,
+            None => None,
+        };
         let Some((anchor, as_of)) = anchor else {
             self.contradicted = held.map(HeldHeights::contradicted);
             return Ok((None, range));
@@ -46,6 +49,12 @@ impl CachedRead {
         self.count_held(run, held.records.len(), as_of);
         range.below_read_at = Some(held.read_at);
         Ok((None, range))
+    }
+
+    /// The lowest anchor that shows where a range begins: the height of a time is that of the chain below the anchor only.
+    fn lowest_anchor(&self, held: &HeldHeights) -> i64 {
+        let begins_at_time = self.query.unresolved().is_some_and(|range| range.start_time.is_some());
+        if begins_at_time { held.low } else { i64::MIN }
     }
 
     /// Keeps a range of heights that was read to its end.
