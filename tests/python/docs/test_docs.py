@@ -102,7 +102,8 @@ def test_error_tree_lists_every_class_with_its_base() -> None:
         classes = re.findall(r"\b\w+Error\b(?![^(]*\))", line)
         parents = [*parents[: depth // 3], classes[0]]
         found.update({name: parents[-2] for name in classes if len(parents) > 1})
-    expected = {name: getattr(errors, name).__bases__[0].__name__ for name in errors.__all__}
+    bases = {name: [base.__name__ for base in getattr(errors, name).__mro__[1:]] for name in errors.__all__}
+    expected = {name: next(base for base in named if not base.startswith("_")) for name, named in bases.items()}
     expected = {name: base for name, base in expected.items() if base != "Exception" and name.endswith("Error")}
     assert found == expected
 
