@@ -218,7 +218,7 @@ class Reading:
         batches = records.to_arrow("decimal").combine_chunks().to_batches()
         for batch in batches:
             index.add(number, batch, total or 0)
-        # Where the list has no page that it should have, the pages do not show where heights are.
+        # A page without records does not show where heights are.
         index.is_ordered &= bool(batches)
         return total or 0
 

@@ -89,7 +89,8 @@ fn spelled(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Result<String, Stri
                 Err("must be a Decimal".into())
             }
         }
-        Kind::Time | Kind::Utf8 | Kind::Direction | Kind::Utf8List => match value.cast::<PyString>() {
+        // `put` has values of the last two by themselves.
+        Kind::Utf8 | Kind::Direction | Kind::Time | Kind::Utf8List => match value.cast::<PyString>() {
             Ok(text) => arguments::text(text).map_err(str::to_owned),
             Err(_) => Err("must be a str".into()),
         },

@@ -11,9 +11,9 @@ use crate::process;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 
-/// Note of a result that was read while the cache was emptied.
+/// The note on a result that was read while the cache was emptied.
 pub(super) const READ_DURING_REMOVAL: &str =
-    "What was kept contradicted the service while this was read, which is not kept";
+    "What was kept contradicted the service while this result was read, so the result is not kept";
 
 /// The cache of a client. One that plays a cassette has none: its requests are those that were recorded.
 pub(super) fn cache_of(client: &Client) -> Option<Cache> {

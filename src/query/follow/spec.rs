@@ -172,7 +172,8 @@ impl FollowSpec {
     pub(super) fn contradicted(&self, first: i64, last: i64) -> Error {
         let problem = Message::new(format!(
             "heights {first} to {last} lack records that were delivered, or have other blocks, although the blocks above them \
-             are the same; a part of the service may lack them"
+             are the same; a part of the service may lack them, or it removed them: if this error stays, follow the list \
+             from its beginning, or pass reset=True to sync"
         ));
         Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
     }
