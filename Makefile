@@ -10,13 +10,13 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .PHONY: help targets cross offline lowest mutants enumerate reproducible simulate demo demo-packages test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
-# Packages are downloaded during the build.
+# Packages are installed during the build, when a core has nothing else to do.
 demo: .venv/pip
-	$(MAKE) --no-print-directory --jobs=2 install demo-packages PROFILE=demo
+	$(MAKE) --no-print-directory --jobs=2 install PACKAGES=demo-packages PROFILE=demo
 	$(BIN)/python examples/first_look.py
 
 demo-packages: .venv/pip
-	$(PIP) install --group demo
+	nice $(PIP) install --group demo $$($(BIN)/python scripts/extra_requirements.py all)
 
 # The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
 # do types and tests, which wait now and then.
@@ -192,7 +192,9 @@ build: .venv/pip
 	rm -rf dist
 	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
-install: build
+# Packages that are to be there before the wheel; two pips at a time would write the same files.
+PACKAGES ?=
+install: build $(PACKAGES)
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
 	$(PIP) install "$$(echo dist/*.whl)[all]"
 

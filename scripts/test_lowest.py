@@ -13,9 +13,9 @@ import tomllib
 import venv
 from pathlib import Path
 
+import extra_requirements
+
 ROOT = Path(__file__).resolve().parents[1]
-# All of Spark needs Java; its client does not. dlt alone would bring a hundred other libraries.
-LEFT_OUT = {"dlt", "spark", "all"}
 # Libraries that the package works with, without an extra.
 CONNECTED = {"adbc-driver-postgresql", "dask", "deltalake", "duckdb", "ibis-framework", "pyspark-client"}
 TOOLS = {
@@ -37,8 +37,7 @@ TOOLS = {
 def requirements() -> list[str]:
     """Requirements of the extras and of the libraries in the tests, each at its lowest version, and the test tools."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    extras = declared["project"]["optional-dependencies"]
-    found = {requirement for extra, several in extras.items() if extra not in LEFT_OUT for requirement in several}
+    found = extra_requirements.requirements("all")
     groups = declared["dependency-groups"]
     development = [each for name in ("build", "demo", "dev") for each in groups[name] if isinstance(each, str)]
     found |= {each for each in development if _name(each) in CONNECTED}
