@@ -105,7 +105,7 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
             message = f"({shown}) must be a local path, or begin with s3://, gs://, az:// or file://"
             raise InvalidParameterError(message, parameter=parameter)
         _reject_options(storage_options, parameter)
-        return reachable(local_path(given, parameter))
+        return reachable(local_path(given, parameter), parameter)
     bucket = parsed[2]
     key = parsed[3].strip("/")
     if "@" in bucket or "?" in text or "#" in text:
@@ -115,7 +115,7 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
         _reject_options(storage_options, parameter)
         if text.lower().startswith("file://") and not text.lower().startswith("file:///"):
             raise InvalidParameterError(f"({shown}) must have no host: file:///directory", parameter=parameter)
-        return reachable(Path(url2pathname(f"/{bucket}/{key}")))
+        return reachable(Path(url2pathname(f"/{bucket}/{key}")), parameter)
     parts = key.split("/")
     if not bucket or any(part in {"", ".", ".."} for part in parts) or CONTROL.search(text):
         message = f"({shown}) must name a bucket and a path in it, such as {scheme}://bucket/blocks"

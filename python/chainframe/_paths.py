@@ -11,6 +11,8 @@ from chainframe.errors import ExportError, InvalidParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from chainframe._objects import ObjectPath
 
 URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -56,15 +58,16 @@ def local_path(given: object, parameter: str) -> Path:
         raise InvalidParameterError(message, parameter=parameter) from None
 
 
-def reachable(path: Path) -> Path:
+def reachable(path: Path, parameter: str) -> Path:
     """Returns a path of an export or a table.
 
-    Raises `ExportError` if the system refuses to look it up: too long, a loop of links, no permission.
+    Raises `ExportError` for a path below a file, or one that the system refuses to look up: too long, a loop of links,
+    no permission.
     """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        pass
+        _refuse_file(path.parents, path, parameter)
     except OSError as error:
         message = f"{path}: {error.strerror or error}"
         raise ExportError(message, path=str(path), errno=error.errno) from None
@@ -115,12 +118,23 @@ def refuse_link(path: Path) -> None:
 
 
 def check_directory(path: Path | ObjectPath, parameter: str) -> None:
-    """Raises `ExportError` for a path of a file, or of anything below one: no export can be there."""
-    if not isinstance(path, Path):
-        return
-    file = next((each for each in (path, *path.parents) if each.is_file()), None)
-    if file is not None:
-        raise ExportError(f"{parameter} ({path}): {file} is a file; name a directory", path=str(path))
+    """Raises `ExportError` for a path of a file: no export can be there."""
+    if isinstance(path, Path):
+        _refuse_file([path], path, parameter)
+
+
+def check_parent(path: Path, parameter: str) -> None:
+    """Raises `ExportError` unless the directory of a file exists."""
+    if not path.parent.is_dir():
+        message = f"{parameter} ({path}): {path.parent} is not a directory; create it first"
+        raise ExportError(message, path=str(path))
+
+
+def _refuse_file(directories: Iterable[Path], path: Path, parameter: str) -> None:
+    for each in directories:
+        if each.exists() and not each.is_dir():
+            message = f"{parameter} ({path}): {each} is not a directory; name another path"
+            raise ExportError(message, path=str(path))
 
 
 def check_file(path: Path) -> None:

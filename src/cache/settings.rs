@@ -53,8 +53,10 @@ impl Cache {
         let bytes = u64::try_from(max_bytes).ok().filter(|bytes| *bytes > 0);
         let max_bytes = bytes.ok_or_else(|| error("max_bytes", format!("({max_bytes}) must be at least 1")))?;
         let directory = in_home(directory).map_err(|problem| error("directory", problem))?;
-        create(&directory)
-            .map_err(|reason| error("directory", format!("({}) cannot be created: {reason}", directory.display())))?;
+        create(&directory).map_err(|reason| {
+            let place = directory.display();
+            error("directory", format!("({place}) cannot be created: {reason}; name a directory that can be written"))
+        })?;
         // A process may change its working directory.
         let directory = directory.canonicalize().unwrap_or(directory);
         Ok(Self { directory, settle, max_age: Duration::from_secs_f64(max_age), max_bytes })

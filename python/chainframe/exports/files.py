@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._native import Hint
 from chainframe._objects import ObjectPath, exists, object_writer
-from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
+from chainframe._paths import FORMS, TEXT_FORMATS, check_file, check_parent, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
 from chainframe.exports.conditional import superseded
@@ -89,8 +89,7 @@ class FileRequest:
         if isinstance(path, Path):
             if path.is_dir():
                 raise ExportError(f"{path} is a directory; name a file", path=str(path))
-            if not path.parent.is_dir():
-                raise ExportError(f"{path.parent} is not a directory; create it first", path=str(path.parent))
+            check_parent(path, "path")
             check_file(path)
         parts = self.parts
         if isinstance(parts, Path):

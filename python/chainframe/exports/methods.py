@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
-from chainframe._paths import COMPRESSED, FORMS, form_of, suffix_of
+from chainframe._paths import COMPRESSED, FORMS, check_directory, form_of, suffix_of
 from chainframe.errors import IncompleteResultError, InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
@@ -115,6 +115,7 @@ def _parquet_location(path: str | PathLike[str], options: dict[str, Any]) -> Fil
     encoded(options)
     to = location(path, "path", options.get("storage_options"))
     if _is_dir(to) or _ends_as_directory(path) or not suffix_of(to):
+        check_directory(to, "path")
         return to
     request = _file(to, "parquet", options)
     for name in ("max_rows_per_file", "settle"):

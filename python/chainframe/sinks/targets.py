@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from chainframe._paths import URL, form_of, local_path, reachable, suffix_of
+from chainframe._paths import URL, check_parent, form_of, local_path, reachable, suffix_of
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
@@ -69,7 +69,7 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         return _delta_of(target, table)
     if isinstance(target, Path) and URL.match(str(target)):
         raise InvalidParameterError("must be a str: a Path joins the slashes of a URL", parameter="target")
-    path = reachable(local_path(target, "target"))
+    path = reachable(local_path(target, "target"), "target")
     if path.suffix.lower() in DATABASE_SUFFIXES:
         return _duckdb_of(path, table)
     is_file = form_of(suffix_of(path)) is not None or path.suffix.lower() in FILE_SUFFIXES
@@ -135,6 +135,7 @@ def _duckdb_of(path: Path, table: str | None) -> Sink:
     if table is None:
         problem = f"({path}) is a database, not the directory of a Delta table; pass table= too"
         raise InvalidParameterError(problem, parameter="target")
+    check_parent(path, "target")
     library("duckdb", "duckdb pyarrow")
     from chainframe.sinks.duckdb import connect  # noqa: PLC0415 - needs duckdb
 

@@ -30,7 +30,7 @@ def _check_database(db: object) -> None:
     """Raise `ConfigError` for a URL, and for a symbolic link: SQLite would create the file that it names."""
     if isinstance(db, str | os.PathLike) and str(db):
         try:
-            refuse_link(reachable(local_path(db, "db")))
+            refuse_link(reachable(local_path(db, "db"), "db"))
         except (ExportError, InvalidParameterError) as error:
             raise ConfigError(str(error)) from None
 

@@ -187,15 +187,71 @@ def test_url_in_the_environment_is_no_cassette(client: cf.Client, monkeypatch: p
     del client
 
 
-@pytest.mark.parametrize("call", ["to_parquet_series", "to_parquet_series_async", "since", "read", "open"])
-@pytest.mark.parametrize("below", ["", "series/2026"])
-def test_file_in_place_of_a_directory_is_named(client: cf.Client, tmp_path: Path, call: str, below: str) -> None:
+DIRECTORIES = [
+    "to_parquet",
+    "to_parquet_async",
+    "to_parquet_series",
+    "to_parquet_series_async",
+    "since",
+    "read",
+    "open",
+]
+BELOW_A_FILE: dict[str, Any] = {
+    **{f"{call} of a directory": CALLS[call] for call in DIRECTORIES},
+    **{call: CALLS[call] for call in ("read of many", "cassette")},
+    "compact": lambda query, path: chainframe.exports.compact(query.to_parquet("other"), path),
+    "sync": lambda query, path: query.sync(path),
+    "cache": lambda _, path: cf.Cache(path),
+    "db": lambda _, path: LocalService(transactions=1, db=path),
+    **{f"{call} of a file": CALLS[call] for call in ("to_parquet", "to_csv", "to_json", "to_csv_async")},
+    "to_parquet of records": lambda query, path: query.collect().to_parquet(path.with_suffix(".parquet")),
+    "to_csv of records": lambda query, path: query.collect().to_csv(path),
+    "sync of a database": lambda query, path: query.sync(path.with_suffix(".duckdb"), table="blocks"),
+}
+
+
+@pytest.mark.parametrize("call", DIRECTORIES)
+def test_file_in_place_of_a_directory_is_named(client: cf.Client, tmp_path: Path, call: str) -> None:
     file = tmp_path / "blocks"
     file.touch()
     with pytest.raises(cf.ExportError) as caught:
-        CALLS[call](client.blocks(), file / below)
+        CALLS[call](client.blocks(), file)
     parameter = {"since": "since", "read": "series", "open": "directory"}.get(call, "path")
-    assert str(caught.value) == f"{parameter} ({file / below}): {file} is a file; name a directory"
+    assert str(caught.value) == f"{parameter} ({file}): {file} is not a directory; name another path"
+
+
+@pytest.mark.parametrize("below", ["x", "x/y"])
+@pytest.mark.parametrize("call", BELOW_A_FILE)
+def test_path_below_a_file_is_refused_with_both_paths(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, below: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "plain"
+    file.write_text("kept")
+    suffix = {"to_parquet of a file": ".parquet", "to_json of a file": ".jsonl"}.get(call, "")
+    path = file / f"{below}{suffix}"
+    with pytest.raises((cf.ExportError, cf.ConfigError, cf.CassetteError)) as caught:
+        BELOW_A_FILE[call](client.blocks(), path)
+    message = str(caught.value)
+    assert message.startswith(("path (", "since (", "series (", "directory (", "target (", "db (", f"{path}: "))
+    assert str(path.with_suffix("")) in message
+    assert "directory; name another path" in message or message.endswith("; name a directory that can be written")
+    assert file.read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    "option", [["-o", "plain/x/"], ["-o", "plain/x.csv"], ["-o", "plain/"], ["--follow", "--cursor-file", "plain/x"]]
+)
+def test_command_names_the_option_of_a_path_below_a_file(
+    at_service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, option: list[str]
+) -> None:
+    del at_service
+    monkeypatch.chdir(tmp_path)
+    Path("plain").touch()
+    assert main(["blocks", *option]) == 2
+    name = option[-2].replace("-o", "--output")
+    path = option[-1].rstrip("/")
+    assert capsys.readouterr().err == (f"chainframe: {name} ({path}): plain is not a directory; name another path\n")
 
 
 def test_windows_drive_is_not_a_scheme() -> None:

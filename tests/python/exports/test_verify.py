@@ -271,7 +271,9 @@ def test_only_a_finished_export_in_a_directory_is_verified(client: cf.Client, tm
     export = client.blocks(max_items=9).to_parquet(tmp_path / "blocks.parquet")
     with pytest.raises(cf.ContextError, match=r"blocks.parquet is a single file without a manifest"):
         export.verify()
-    with pytest.raises(cf.ExportError, match=r"^directory \(.*\): .*blocks.parquet is a file; name a directory$"):
+    with pytest.raises(
+        cf.ExportError, match=r"^directory \(.*\): .*blocks.parquet is not a directory; name another path$"
+    ):
         Export.open(export.path)
     with pytest.raises(cf.ExportError, match="holds no export"):
         Export.open(tmp_path)

@@ -36,13 +36,10 @@ CALLS = [
 
 
 def test_errors_of_the_disk_have_their_number_and_path(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    path = file / "cassette.jsonl"
     with pytest.raises(cf.CassetteError) as caught:
-        Cassette(path)
-    assert caught.value.errno in {errno.ENOTDIR, errno.ENOENT}
-    assert (caught.value.path, caught.value.retryable) == (str(path), False)
+        Cassette(tmp_path, mode="none")
+    assert caught.value.errno in {errno.EISDIR, errno.EACCES}
+    assert (caught.value.path, caught.value.retryable) == (str(tmp_path), False)
     with pytest.raises(cf.CassetteError) as caught:
         Cassette(tmp_path, mode="twice")  # type: ignore[arg-type]
     assert (caught.value.errno, caught.value.path) == (None, None)
