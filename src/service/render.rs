@@ -55,10 +55,10 @@ struct Member {
 
 impl Renderer {
     pub fn all(deployment: &Deployment) -> Vec<Renderer> {
-        ENDPOINTS.iter().filter_map(|endpoint| Renderer::of(endpoint, deployment)).collect()
+        ENDPOINTS.iter().map(|endpoint| Renderer::of(endpoint, deployment)).collect()
     }
 
-    fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
+    fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Self {
         let record = endpoint.record();
         let members = record.sent().map(|(_, field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
@@ -66,13 +66,13 @@ impl Renderer {
             let is_hash = HASHES.contains(&field.name);
             Member { key: format!("{}:", quoted(&name)), kind: field.kind, is_identity, is_hash }
         });
-        Some(Renderer {
+        Self {
             endpoint,
-            synthetic: RowSource::of(Table::of(record)?, record),
-            loaded: RowSource::of(Table::loaded(endpoint)?, record),
+            synthetic: RowSource::of(Table::of(record), record),
+            loaded: RowSource::of(Table::loaded(endpoint), record),
             members: members.collect(),
             directions: directions(deployment),
-        })
+        }
     }
 
     /// The source of the records.

@@ -93,7 +93,7 @@ pub struct Column {
 impl Table {
     fn of_user(endpoint: &'static Endpoint) -> Self {
         let record = endpoint.record();
-        let ranked = Self::of(record).map_or(&[][..], |synthetic| synthetic.ranked);
+        let ranked = Self::of(record).ranked;
         Self {
             // Once for each endpoint, for as long as the process lives.
             name: Box::leak(format!("own_{}", endpoint.name).into_boxed_str()),
@@ -106,12 +106,14 @@ impl Table {
     }
 
     /// Table of the records that were loaded for an endpoint.
-    pub fn loaded(endpoint: &Endpoint) -> Option<&'static Table> {
-        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, loaded)| loaded)
+    pub fn loaded(endpoint: &Endpoint) -> &'static Table {
+        let mut tables = USER_DATA.iter();
+        tables.find(|(name, _)| *name == endpoint.name).map(|(_, loaded)| loaded).expect("every endpoint has one")
     }
 
-    pub fn of(record: &RecordType) -> Option<&'static Table> {
-        TABLES.into_iter().find(|table| table.records.contains(&record.name))
+    pub fn of(record: &RecordType) -> &'static Table {
+        let table = TABLES.into_iter().find(|table| table.records.contains(&record.name));
+        table.unwrap_or_else(|| panic!("{} is in no table of src/service/schema.rs", record.name))
     }
 
     fn fields(&self) -> impl Iterator<Item = &'static Field> {
@@ -253,7 +255,7 @@ mod tests {
                 "{}",
                 record.name
             );
-            let table = Table::of(record).unwrap();
+            let table = Table::of(record);
             for field in record.fields {
                 let column = table.column_of(field);
                 assert!(table.has(column) || table.inherited.contains(&column), "{}.{}", record.name, field.name);
@@ -276,11 +278,11 @@ mod tests {
     #[test]
     fn every_endpoint_has_a_table_with_the_members_of_its_record() {
         for endpoint in &ENDPOINTS {
-            let table = Table::loaded(endpoint).unwrap();
+            let table = Table::loaded(endpoint);
             let kinds: Vec<_> = endpoint.record().sent().map(|(_, field)| field.kind).collect();
             let columns: Vec<_> = table.columns().iter().map(|column| column.kind).collect();
             assert_eq!(columns, kinds, "{}", endpoint.name);
-            let synthetic = Table::of(endpoint.record()).unwrap();
+            let synthetic = Table::of(endpoint.record());
             assert!(synthetic.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
         }
     }

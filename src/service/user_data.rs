@@ -25,7 +25,7 @@ impl UserData {
     pub fn read(connection: &Connection) -> Result<Self, ServiceError> {
         let mut data = Self::default();
         for endpoint in &ENDPOINTS {
-            let Some(table) = Table::loaded(endpoint) else { continue };
+            let table = Table::loaded(endpoint);
             let created_by = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?";
             let created_by: Option<String> =
                 connection.query_row(created_by, [table.name], |row| row.get(0)).optional()?;
@@ -62,7 +62,7 @@ impl UserData {
         path: &str,
         records: &Columns,
     ) -> rusqlite::Result<()> {
-        let Some(table) = Table::loaded(endpoint) else { return Ok(()) };
+        let table = Table::loaded(endpoint);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(RESPONSES)?;
         transaction.execute("DELETE FROM recorded_response WHERE json_extract(request, '$.path') = ?", [path])?;
