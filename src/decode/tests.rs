@@ -221,8 +221,8 @@ fn only_projected_columns_and_keys_are_decoded() {
     let is_skipped =
         |columns: &Columns, name| matches!(columns.column(record.position(name).unwrap()), Column::Skipped(_));
     let columns = decode(&block(r#""hash":"0xa","height":"7","miner":"0xb","transactionCount":"no number""#));
-    let skipped = record.fields.iter().filter(|field| is_skipped(&columns, field.name));
-    assert_eq!(skipped.map(|field| field.name).collect::<Vec<_>>(), ["transaction_count"]);
+    assert!(is_skipped(&columns, "transaction_count"));
+    assert!(["hash", "height", "block_time", "miner"].iter().all(|name| !is_skipped(&columns, name)));
     assert_eq!(columns.text(record.position("miner").unwrap(), 0), Some("0xb"));
     // A record without a key is recognized by all it has.
     let columns = decode(&block(r#""hash":"","miner":"0xb","transactionCount":"5""#));

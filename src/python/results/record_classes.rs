@@ -45,7 +45,8 @@ macro_rules! record_classes {
             for record in RECORDS {
                 let class = classes.iter().find(|(name, _)| *name == record.name);
                 let Some((name, class)) = class else {
-                    return Err(PyImportError::new_err(format!("the record type {} has no class", record.name)));
+                    let problem = format!("src/python/results/record_classes.rs has no class {}", record.name);
+                    return Err(PyImportError::new_err(problem));
                 };
                 Field::add_all(class, record)?;
                 module.add(*name, class)?;

@@ -186,6 +186,8 @@ mod tests {
     use crate::columns::{ColumnsBuilder, Projection};
     use crate::interface::record;
 
+    const NEW_KEYS: &str = "stored keys are others: see Adding a field in docs/architecture.md";
+
     #[test]
     fn keys_stay_the_same() {
         let kind = record("Block").unwrap();
@@ -196,7 +198,7 @@ mod tests {
             columns.finish_row();
         }
         let keys = [17_370_259_592_902_517_419, 16_770_820_450_220_743_290, 3_286_330_942_594_712_901];
-        assert_eq!(record_keys(&columns.finish()), keys);
+        assert_eq!(record_keys(&columns.finish()), keys, "{NEW_KEYS}");
     }
 
     /// The key of a record that is identified, and that of one without a value: a hash of all fields.
@@ -213,14 +215,14 @@ mod tests {
             ("Transaction", [4_224_064_728_005_810_483, 1_419_175_277_919_027_198]),
             ("EventLog", [17_603_555_151_426_701_512, 12_051_189_892_264_650_667]),
         ];
-        let found = RECORDS.map(|record| {
+        for record in RECORDS {
             let mut columns = ColumnsBuilder::new(record, 2);
             columns.append_str(record.position(record.identity[0]).unwrap(), "0x01").unwrap();
             columns.finish_row();
             columns.finish_row();
-            (record.name, record_keys(&columns.finish()).try_into().unwrap())
-        });
-        assert_eq!(found, pinned);
+            let keys = record_keys(&columns.finish());
+            assert!(pinned.contains(&(record.name, [keys[0], keys[1]])), "{}: {keys:?}: {NEW_KEYS}", record.name);
+        }
     }
 
     #[test]
