@@ -154,7 +154,7 @@ def test_csv_writes_lists_and_missing_values(
     assert all(isinstance(json.loads(row["topics"]), list) for row in rows)
     assert main(["blocks", "--height", "1", "--format", "csv"]) == 0
     (head,) = capsys.readouterr().out.splitlines()
-    assert head == '"height","block_time","transaction_count","miner","hash"'
+    assert next(csv.reader([head])) == list(cf.Block.__match_args__)
 
 
 @pytest.mark.parametrize(

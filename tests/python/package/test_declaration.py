@@ -27,16 +27,11 @@ def wanted_parameters(endpoint: dict[str, Any]) -> list[tuple[str, bool]]:
     return own + [(name, False) for name in (PAGED if endpoint["page_size_max"] else PAGED[:1])] + unique
 
 
-def test_declaration_has_nine_calls_and_nine_records() -> None:
-    assert len(reference_client.RECORDS) == 9
-    assert len(reference_client.ENDPOINTS) == 9
-    assert sum(len(record["fields"]) for record in reference_client.RECORDS.values()) > 100
-
-
 @pytest.mark.parametrize("name", sorted(reference_client.RECORDS))
 def test_record_classes_have_the_declared_fields(name: str) -> None:
     declared = [field["name"] for field in reference_client.RECORDS[name]["fields"]]
-    cls = getattr(cf, name)
+    cls = getattr(cf, name, None)
+    assert cls is not None, f"python/chainframe/__init__.py does not export {name}"
     assert issubclass(cls, cf.Record)
     assert list(cls().to_dict()) == declared
     public = {member for member in dir(cls) if not member.startswith("_")}

@@ -17,7 +17,7 @@ from chainframe.testing import LocalService
 
 RECORDS = {each["name"]: [field["name"] for field in each["fields"]] for each in json.loads(_declaration())["records"]}
 ENDPOINTS = {each["name"]: each["record"] for each in json.loads(_declaration())["endpoints"]}
-ANOTHER = ["hash", "miner", "transaction_count", "block_time", "height"]
+ANOTHER = RECORDS["Block"][::-1]
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ def shown(thing: Any) -> str:
 def test_records_are_shown_as_a_table(client: cf.Client, sample: Sample) -> None:
     records = client.token_transfers(sample.token).collect()
     text = shown(records)
-    assert f"{len(records):,} rows of TokenTransfer, 15 columns" in text
+    assert f"{len(records):,} rows of TokenTransfer, {len(records.schema)} columns" in text
     assert all(f"{name} " in text for name in records.schema.names)
     assert "time, UTC" in text
     assert str(records[0].transaction_time).replace("+00:00", "").rstrip("0") in text
@@ -65,7 +65,8 @@ def test_records_are_shown_as_a_table(client: cf.Client, sample: Sample) -> None
 
 def test_pages_are_shown_as_a_table(client: cf.Client) -> None:
     text = shown(next(client.blocks(page_size=50).pages()))
-    assert "Page 1 of 12: 50 rows of Block, 5 columns, 600 rows in the list" in text
+    columns = len(cf.Block.__match_args__)
+    assert f"Page 1 of 12: 50 rows of Block, {columns} columns, 600 rows in the list" in text
 
 
 def test_query_shows_its_report_after_a_run(client: cf.Client) -> None:

@@ -92,7 +92,7 @@ def test_local_service_serves_recorded_responses(call: str) -> None:
         page = next(sample.query(client, call).pages())
     values = [record.to_dict() for record in page.records]
     assert [
-        {name: plain(value, row[name]) for name, value in record.items()}
+        {name: plain(value, row_of(row, name, f"{call}.json of expected.json")) for name, value in record.items()}
         for record, row in zip(values, wanted, strict=True)
     ] == wanted
 
