@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 BATCH = f"{STATE}_batch"
+DAMAGED = ("not a valid DuckDB", "Corrupt database", "read enough bytes")
+"""Parts of the messages for a file that no other attempt opens; the library has one class for all errors of files."""
 
 
 class DuckDbSink(Sink):
@@ -189,6 +193,8 @@ def _kind(error: duckdb.Error) -> Failure:
         # Of COMMIT, whose error may be one of the disk.
         is_conflict = "conflict" in str(error).lower() or STATE in str(error) or "PRIMARY KEY" in str(error)
         return Failure.CONFLICT if is_conflict else Failure.MAY_PASS
+    if any(problem in str(error) for problem in DAMAGED):
+        return Failure.LASTING
     may_pass = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException | duckdb.InterruptException)
     return Failure.MAY_PASS if may_pass else Failure.LASTING
 
@@ -199,4 +205,18 @@ def connect(path: Path, table: str) -> DuckDbSink:
         refuse_link(file)
     with database_errors(table, duckdb.Error, _kind):
         # A relative path such as `md:a.db` names a service to the library.
+        if not path.exists():
+            _create(path.absolute())
         return DuckDbSink(duckdb.connect(path.absolute()), table, is_own=True)
+
+
+def _create(path: Path) -> None:
+    """Makes an empty database, completely or not at all: a full disk would leave one that no later run opens."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        duckdb.connect(temporary).close()
+        # Where another run has made one meanwhile, or the file system has no links, the library opens or creates it.
+        with suppress(OSError):
+            os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

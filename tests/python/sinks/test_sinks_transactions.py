@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -207,6 +209,51 @@ def test_full_disk_is_an_error_with_its_number_that_does_not_pass() -> None:
     assert isinstance(caught.value.__cause__, duckdb.TransactionException)
 
 
+FULL_DISK = """
+import resource
+import sys
+import duckdb
+import chainframe as cf
+from pathlib import Path
+from chainframe.sinks.targets import sink_of
+from chainframe.sinks.sync import run
+from sync_places import EVENTS, FINAL, TABLE, Query
+
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+path = Path("chain.duckdb")
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), hard))
+try:
+    run(Query(EVENTS), sink_of(path, TABLE), 12)
+except cf.ExportError as error:
+    print(error.retryable)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+run(Query(EVENTS), sink_of(path, TABLE), 12)
+with duckdb.connect(path) as connection:
+    print(connection.execute(f'select count(*) from "{TABLE}"').fetchone()[0] == len(FINAL))
+print(sorted(path.name for path in Path().iterdir()))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")
+@pytest.mark.parametrize("size", [0, 4_096, 8_192])
+def test_database_that_a_full_disk_interrupted_is_made_by_the_next_run(tmp_path: Path, size: int) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(size)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout.splitlines(), done.stderr) == (["False", "True", "['chain.duckdb']"], "")
+
+
+def test_damaged_database_is_no_error_that_passes(tmp_path: Path) -> None:
+    path = tmp_path / "chain.duckdb"
+    run(Query(EVENTS), sink_of(path, TABLE), 12)
+    whole = path.read_bytes()
+    for damaged in (b"x" * 5_000, whole[:9_000], whole[:4_096] + b"x" * 8_192 + whole[12_288:]):
+        path.write_bytes(damaged)
+        with pytest.raises(cf.ExportError) as caught:
+            run(Query(EVENTS), sink_of(path, TABLE), 12)
+        assert not caught.value.retryable, caught.value
+
+
 @pytest.mark.parametrize("text", ["Unknown error", "Unknown error 122"])
 def test_number_without_a_text_is_no_full_disk(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     original = os.strerror
@@ -222,12 +269,18 @@ def test_number_without_a_text_is_no_full_disk(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("name", ["x.duckdb", "delta"])
-def test_place_where_no_table_can_be_is_an_error_of_the_disk_with_its_exit_code(tmp_path: Path, name: str) -> None:
+def test_place_where_no_table_can_be_is_named_before_anything_is_sent(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(cf.ExportError, match="Not a directory") as caught:
-        run(Query(EVENTS), sink_of(tmp_path / "file" / name, TABLE if name == "x.duckdb" else None), 12)
-    assert (caught.value.errno, caught.value.retryable) == (errno.ENOTDIR, False)
-    assert exit_code(caught.value) == 1
+    with pytest.raises(
+        cf.ExportError, match=r"^target \(.*\): .*file is not a directory; name another path$"
+    ) as caught:
+        sink_of(tmp_path / "file" / name, TABLE if name == "x.duckdb" else None)
+    assert (caught.value.retryable, exit_code(caught.value)) == (False, 2)
+
+
+def test_missing_directory_of_a_database_is_named(tmp_path: Path) -> None:
+    with pytest.raises(cf.ExportError, match=r"^target \(.*\): .*none is not a directory; create it first$"):
+        sink_of(tmp_path / "none" / "x.duckdb", TABLE)
 
 
 @pytest.mark.parametrize("first", [[], EVENTS[:2]])
