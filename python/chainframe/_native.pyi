@@ -1862,8 +1862,9 @@ class Query(Generic[_R_co]):
         """Split the result into parts for independent reads: by value, hash, height, time or offset.
 
         Concatenated, the partitions are the current result: no record is in two of them, and records added later are in
-        none. Hashes, several values and ranges with both ends cost no request. Lists with a total count (`blocks`,
-        `token_transfers`, `cross_chain_transactions`) cost one request per partition and are cut between pages.
+        none. Ranges of heights are of one chain only if no block of them is replaced between the reads. Hashes, several
+        values and ranges with both ends cost no request. Lists with a total count (`blocks`, `token_transfers`,
+        `cross_chain_transactions`) cost one request per partition and are cut between pages.
 
         Other queries have one partition: lists that the API neither counts nor narrows (`large_transactions`, and
         `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, a resumed
