@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from chainframe import Client, Page, Query, Records, Report, Transaction
     from chainframe.datasets.hashes import Lookup
+    from chainframe.datasets.received import Received
     from chainframe.datasets.values import Solver
     from chainframe.datasets.ways import Way
 
@@ -182,7 +183,8 @@ class Narrowing:
             for page in query.pages():
                 last = page
         spent.append(query.report)
-        return last
+        # A count that contradicts its page counts nothing.
+        return None if query.report.reasons else last
 
     @property
     def _window(self) -> float:
@@ -240,8 +242,8 @@ class Narrowing:
         given = {"start_height": low, "end_height": high}
         return [self.with_arguments(query, {name: end for name, end in given.items() if end is not None})]
 
-    def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
-        """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
+    def located(self, queries: list[Query[Any]], spent: list[Report], received: Received) -> list[Query[Any]]:
+        """Queries for the heights of hashes, which are looked up; the lookup is added to `spent` and `received`."""
         client = self._list_client
         hashed = self.located_by(queries)
         if hashed is None or client is None:
@@ -250,10 +252,14 @@ class Narrowing:
         chain = self._options["chain"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteResultWarning)
-            found: Records[Transaction] | list[Transaction] = []
+            found: Records[Transaction] | None = None
             with suppress(IncompleteResultError):
                 found = look_up.collect()
         spent.append(look_up.report)
+        if found is None:
+            return queries
+        for batch in found.to_arrow(columns=["tx_id", "height"]).to_batches():
+            received.add(batch, is_looked_up=True)
         heights = {transaction.height for transaction in found}
         if len(found) < len({item.lower() for item in hashes}) or None in heights:
             # A list may have what the lookup does not return.

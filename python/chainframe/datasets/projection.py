@@ -1,15 +1,19 @@
-"""The filter and the columns of a scan, applied to the records that were fetched."""
+"""The columns of a scan that are fetched, and its filter and columns, applied to the records that were fetched."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import acero
 from pyarrow import compute as pc
 
 from chainframe.datasets.values import references
+
+if TYPE_CHECKING:
+    from chainframe import Query
 
 Columns = Sequence[str] | Mapping[str, pc.Expression]
 
@@ -47,3 +51,17 @@ class Projection:
         options = acero.ProjectNodeOptions(list(self.columns.values()), list(self.columns))
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(kept))
         return acero.Declaration("project", options, [source]).to_table(use_threads=False)
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Some columns of a query, as an Arrow stream."""
+
+    query: Query[Any]
+    columns: Sequence[str]
+    # Rows of the first batch; the following ones grow.
+    first: int
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        del requested_schema
+        return self.query._arrow_stream(self.columns, self.first)  # noqa: SLF001 - of this package

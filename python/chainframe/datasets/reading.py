@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import compute as pc
 
+from chainframe._declared import record_of
+from chainframe.datasets.absent import absent_blocks, lowest_block
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
+from chainframe.datasets.projection import Projected
+from chainframe.datasets.received import LACKING, Received
 from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
 from chainframe.errors import PaginationDriftError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator
 
     from chainframe import Query, Report
     from chainframe.datasets.hashes import Lookup
@@ -29,24 +31,12 @@ MAX_PROBES = 8
 NO_REQUEST = "no request: no record can satisfy the filter"
 
 
-@dataclass(frozen=True)
-class _Projected:
-    """Some columns of a query, as an Arrow stream."""
-
-    query: Query[Any]
-    columns: Sequence[str]
-    # Rows of the first batch; the following ones grow.
-    first: int
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        del requested_schema
-        return self.query._arrow_stream(self.columns, self.first)  # noqa: SLF001 - of this package
-
-
 class Reading:
     """The requests of one scan."""
 
-    def __init__(self, query: Query[Any], argument: ArgumentColumn, solver: Solver | None) -> None:
+    def __init__(
+        self, query: Query[Any], argument: ArgumentColumn, solver: Solver | None, keep: Callable[[pa.Table], pa.Table]
+    ) -> None:
         self._query = query
         self._argument = argument
         self.narrowing: Narrowing = Narrowing(query, argument.schema, solver)
@@ -55,6 +45,12 @@ class Reading:
         """Queries whose records are the result."""
         self.spent: list[Report] = []
         """Reports of searches and lookups, whose records are no part of it."""
+        record = record_of(self.narrowing.resource)
+        self._identity: list[str] = record["identity"]
+        self._height: str | None = record["roles"]["height"]
+        self._received = Received(self._identity, self._height, keep)
+        # Transactions that were looked up for their heights.
+        self._located = Received(["tx_id"], "height")
 
     def explain(self) -> str:
         queries = self.narrowing.queries()
@@ -82,7 +78,7 @@ class Reading:
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
-        queries = self.narrowing.located(self.narrowing.queries(), self.spent)
+        queries = self.narrowing.located(self.narrowing.queries(), self.spent, self._located)
         match self.narrowing.way(queries):
             case ByHashes(query, lookup):
                 return [self._certain(query, lookup) or query]
@@ -117,8 +113,22 @@ class Reading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
+        for batch in self._result():
+            self._received.on_result(batch)
+            self._located.on_result(batch)
+            yield batch
+        yield from self._absent_again()
+
+    def reasons(self) -> list[str]:
+        """Reasons why the result is incomplete that none of its queries has."""
+        is_lacking = self._received.are_lacking() or self._located.are_lacking()
+        if not is_lacking or any(run.report.reasons for run in self.runs):
+            return []
+        return [LACKING]
+
+    def _result(self) -> Iterator[pa.RecordBatch]:
         queries = self.narrowing.queries()
-        located = self.narrowing.located(queries, self.spent)
+        located = self.narrowing.located(queries, self.spent, self._located)
         if located is not queries:
             yield from self._streams(located)
             return
@@ -148,7 +158,7 @@ class Reading:
         if page is None:
             return
         if (resolved := self._resolved(query, timed, page)) is not None:
-            yield from self._abandon(stream, query, resolved)
+            yield from self._abandon(stream, query, page, resolved)
             return
         yield page
         yield from stream
@@ -163,7 +173,7 @@ class Reading:
         newest = None if bounds is None else pc.max(page.column(bounds.height)).as_py()
         left = self.narrowing.remainder(whole)
         if left.is_capped or left.pages > self.narrowing.cost(queries, newest):
-            yield from self._abandon(stream, whole, queries)
+            yield from self._abandon(stream, whole, page, queries)
             return
         yield page
         yield from stream
@@ -180,11 +190,12 @@ class Reading:
             index.add(1, page, left.length)
             counts = self._explored(query, heights, index)
             if counts is not None and (index.pages() < left.pages or counts > 1):
-                yield from self._abandon(stream, heights, self.narrowing.between(query, index.heights()))
+                yield from self._abandon(stream, heights, page, self.narrowing.between(query, index.heights()))
                 return
         if counts is None:
-            yield from self._abandon(stream, heights, [query])
+            yield from self._abandon(stream, heights, page, [query])
             return
+        self._received.forget_newer(0, page)
         if page is not None:
             yield page
         yield from stream
@@ -218,6 +229,7 @@ class Reading:
         batches = records.to_arrow("decimal").combine_chunks().to_batches()
         for batch in batches:
             index.add(number, batch, total or 0)
+            self._received.add(batch)
         # A page without records does not show where heights are.
         index.is_ordered &= bool(batches)
         return total or 0
@@ -226,20 +238,26 @@ class Reading:
         """Reads the records that have some hashes, if responses show that these are all, or else the list."""
         fetch = partial(self._with_hash, query, lookup)
         stream = self._stream(query, self.narrowing.page_size)
-        page = next(stream, None) if len(lookup.hashes) > DIRECT else None
+        is_opened = len(lookup.hashes) > DIRECT
+        page = next(stream, None) if is_opened else None
         if page is None or self.narrowing.remainder(query).pages > len(lookup.hashes):
             found = [lookup.fetched(value, fetch) for value in lookup.hashes]
+            count = 0 if is_opened else len(self._received)
             if not lookup.is_certain:
                 page = next(stream, None) if page is None else page
                 if page is not None and self.narrowing.remainder(query).pages > len(lookup.directions):
                     lookup.probe(page, fetch)
-            if lookup.is_certain:
+            if page is not None:
+                self._received.add(page)
+            # A response may show a record that none of the lookups returned.
+            if lookup.is_certain and self._received.is_in(found):
                 if page is not None:
-                    yield from self._abandon(stream, query, [])
+                    yield from self._abandon(stream, query, None, [])
                 yield from found
                 return
             for run in [run for run in self.runs if run != query]:
                 self._retire(run)
+            self._received.forget_newer(count, page)
         if page is not None:
             yield page
         yield from stream
@@ -248,14 +266,22 @@ class Reading:
         """The records of a list that the API finds by a hash."""
         one = self.narrowing.with_arguments(query, {lookup.parameter: value})
         schema = pa.schema([self._argument.schema.field(name) for name in self._decoded])
-        found = pa.Table.from_batches(self._stream(one), schema)
-        return found.combine_chunks().to_batches()[0] if len(found) else pa.RecordBatch.from_pylist([], schema)
+        table = pa.Table.from_batches(self._stream(one), schema)
+        found = table.combine_chunks().to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema)
+        self._received.add(found, is_looked_up=True)
+        return found
 
     def _abandon(
-        self, stream: Generator[pa.RecordBatch], query: Query[Any], others: list[Query[Any]]
+        self,
+        stream: Generator[pa.RecordBatch],
+        query: Query[Any],
+        page: pa.RecordBatch | None,
+        others: list[Query[Any]],
     ) -> Iterator[pa.RecordBatch]:
         """Reads other queries in place of one whose first page was read."""
         stream.close()
+        if page is not None:
+            self._received.add(page)
         self._retire(query)
         yield from self._streams(others)
 
@@ -309,26 +335,24 @@ class Reading:
             return
         yield from self._streams(below)
 
-    def check_blocks(self) -> None:
-        """Fails if the list of a height is empty, after a higher block and beside a lower one."""
-        if not descending(self.narrowing.resource):
+    def _absent_again(self) -> Iterator[pa.RecordBatch]:
+        """Reads the lists of heights again that are empty, and fails if a block is absent between others."""
+        absent = absent_blocks(self.runs) if descending(self.narrowing.resource) else {}
+        if not absent:
             return
-        highest = -math.inf
-        lowest = math.inf
-        absent: list[int] = []
-        for run in self.runs:
-            # The list itself is read down to the heights that are requested one by one.
-            height = arguments(run).get("height", math.inf)
-            if isinstance(height, list):
-                # A set compares its own lists.
-                continue
-            if run.report.records:
-                highest = max(highest, height)
-                lowest = min(lowest, height)
-            elif height < highest and not run.report.reasons:
-                # One that is requested before a higher one may not have been there.
-                absent.append(height)
+        lowest = lowest_block(self.runs)
+        if min(absent) < lowest and min(absent) > 0:
+            # Nothing shows yet whether the chain has begun there.
+            below = self.narrowing.with_arguments(absent[min(absent)], {"height": min(absent) - 1})
+            if any(True for _ in self._stream(below)):
+                lowest = min(absent) - 1
+            self._retire(below)
         missing = [height for height in absent if height > lowest]
+        for height in missing:
+            # A part of the service may have been behind.
+            self._retire(absent[height])
+            yield from self._stream(self.narrowing.with_arguments(absent[height], {}))
+        missing = [height for height in absent_blocks(self.runs) if height > lowest]
         if missing:
             raise PaginationDriftError(
                 f"{self.narrowing.resource}: the API returned no block of height {missing[0]}, although it has blocks "
@@ -342,6 +366,8 @@ class Reading:
         if (lookup := self.narrowing.lookup(self.narrowing.queries())) is not None:
             names |= lookup.needed
         names.update(descending(self.narrowing.resource))
+        # Columns of record keys are decoded in any case.
+        names.update(self._identity, [self._height] if self._height else [])
         # A batch without columns has no rows either.
         known = self._argument.schema.names
         self._decoded = [name for name in known if name in names] or known[:1]
@@ -352,7 +378,7 @@ class Reading:
 
     def _stream(self, query: Query[Any], first: int = 1) -> Generator[pa.RecordBatch]:
         self.runs.append(query)
-        source: Any = _Projected(query, self._argument.sources(self._decoded), first)
+        source: Any = Projected(query, self._argument.sources(self._decoded), first)
         reader = pa.RecordBatchReader.from_stream(source)
         while True:
             try:

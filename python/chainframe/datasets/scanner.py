@@ -48,7 +48,8 @@ class Scanner:
         self._batch_size = batch_size
         self._projection = Projection(self.dataset_schema, columns, expression)
         solver = None if expression is None else Solver(self.dataset_schema, expression)
-        self._reading = Reading(query, argument, solver)
+        self._query = query
+        self._reading = Reading(query, argument, solver, self._projection.filter)
         self._decode_only(self._projection.references())
         self._finished = False
         self.last_error: BaseException | None = None
@@ -60,6 +61,7 @@ class Scanner:
         counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _RESULT}
         counts |= {name: sum(getattr(report, name) for report in [*reports, *self._reading.spent]) for name in _SPENT}
         reasons = list(dict.fromkeys(reason for report in reports for reason in report.reasons))
+        reasons += self._reading.reasons() if self._finished else []
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
         members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
         complete = self._finished and not reasons
@@ -117,13 +119,14 @@ class Scanner:
         """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
         try:
             yield from self._reading.batches()
-            self._reading.check_blocks()
+            self._finished = True
+            if self._reading.reasons():
+                self._query._warn_if_incomplete(self.report)  # noqa: SLF001 - of this package
         except GeneratorExit:
             raise
         except BaseException as error:
             self.last_error = error
             raise
-        self._finished = True
 
     def _decode_only(self, names: set[str] | None) -> None:
         if names is not None:

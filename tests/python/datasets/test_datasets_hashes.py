@@ -14,7 +14,7 @@ from chainframe.testing import LocalService
 from datasets.test_datasets import rows
 from strict_server import Request, Response, StrictServer, page_of
 
-HASHES = {"id": "id", "main_tx_hash": "mainTxHash", "zone_tx_hash": "zoneTxHash"}
+HASHES = {"id": "id", "main_tx_hash": "alphaTxHash", "zone_tx_hash": "betaTxHash"}
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,9 @@ def records(*, one_direction: bool) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = []
     for index in range(600):
         direction = DIRECTIONS[0 if one_direction else index % 2]
-        hashes = {"id": f"0x1{index:03}", "mainTxHash": f"0x2{index // 2:03}", "zoneTxHash": f"0x3{index:03}"}
-        listed.append({**hashes, "txType": direction, "zoneBlockHeight": str(9_000 - index), "value": "1"})
-    listed[400]["zoneTxHash"] = listed[300]["mainTxHash"]
+        hashes = {"id": f"0x1{index:03}", "alphaTxHash": f"0x2{index // 2:03}", "betaTxHash": f"0x3{index:03}"}
+        listed.append({**hashes, "txType": direction, "betaBlockHeight": str(9_000 - index), "value": "1"})
+    listed[400]["betaTxHash"] = listed[300]["alphaTxHash"]
     listed[500]["id"] = ""
     return listed
 
@@ -103,7 +103,7 @@ def by(*names: str) -> Callable[[dict[str, Any], str], bool]:
 
 
 def by_origin(record: dict[str, Any], value: str) -> bool:
-    return bool(record["mainTxHash" if record["txType"] == DIRECTIONS[0] else "zoneTxHash"] == value)
+    return bool(record["alphaTxHash" if record["txType"] == DIRECTIONS[0] else "betaTxHash"] == value)
 
 
 @pytest.mark.parametrize("one_direction", [False, True])
@@ -113,8 +113,8 @@ def by_origin(record: dict[str, Any], value: str) -> bool:
     [
         by(*HASHES.values()),
         by("id"),
-        by("mainTxHash"),
-        by("id", "zoneTxHash"),
+        by("alphaTxHash"),
+        by("id", "betaTxHash"),
         by_origin,
         lambda _record, _value: False,
     ],
@@ -140,7 +140,7 @@ def test_result_is_that_of_a_full_read_whatever_the_api_compares(
             for wanted in (
                 pc.field(column) == value,
                 pc.field(column).isin([value, "0xabc"]),
-                pc.field(column).isin([value, listed[400]["zoneTxHash"], listed[400]["id"], "0x2150"]),
+                pc.field(column).isin([value, listed[400]["betaTxHash"], listed[400]["id"], "0x2150"]),
             ):
                 dataset = client.cross_chain_transactions().dataset()
                 assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted))

@@ -29,31 +29,60 @@ def test_range_of_heights_passes_the_result_window() -> None:
         assert isinstance(transactions.last_error, cf.IncompleteResultError)
 
 
-@pytest.mark.parametrize(("absent", "is_error"), [(5, False), (6, True), (8, True), (9, True)])
-def test_block_that_is_absent_between_others_is_an_error(server: StrictServer, absent: int, *, is_error: bool) -> None:
-    """There may be no block below the lowest one."""
+class Blocks:
+    """A chain of blocks, some of which a request for their height does not return a number of times."""
 
-    def block(request: Request) -> Response:
+    def __init__(self, begin: int, absent: dict[int, int]) -> None:
+        self.begin = begin
+        self.absent = absent
+
+    def __call__(self, request: Request) -> Response:
         limit, page = int(request.query["limit"]), int(request.query["page"])
-        heights = [int(request.query["height"])] if "height" in request.query else [*range(100, 0, -1)]
-        listed = [
-            height for height in heights[(page - 1) * limit : page * limit] if len(heights) > 1 or height != absent
+        heights = [*range(100, self.begin - 1, -1)]
+        if "height" in request.query:
+            height = int(request.query["height"])
+            heights = [height] if height >= self.begin and self.absent.get(height, 0) <= 0 else []
+            self.absent[height] = self.absent.get(height, 0) - 1
+        rows = [
+            {"hash": f"0x{height:02x}", "height": str(height)} for height in heights[(page - 1) * limit : page * limit]
         ]
-        rows = [{"hash": f"0x{height:02x}", "height": str(height)} for height in listed]
-        total = len(heights) if rows else 0
-        counts = {"total": str(total), "totalPage": str(-(-total // limit))}
-        return page_of("blocks", rows, page=str(page), limit=str(limit), **counts)
+        pages = str(-(-len(heights) // limit))
+        return page_of("blocks", rows, page=str(page), limit=str(limit), total=str(len(heights)), totalPage=pages)
 
-    server.on("blocks", block)
+
+HEIGHTS_5_TO_9 = (pc.field("height") >= 5) & (pc.field("height") <= 9)
+
+
+@pytest.mark.parametrize("absent", [5, 6, 8, 9])
+def test_block_that_stays_absent_above_another_is_an_error(server: StrictServer, absent: int) -> None:
+    server.on("blocks", Blocks(1, {absent: 100}))
+    with (
+        server.client() as client,
+        pytest.raises(cf.PaginationDriftError, match=f"no block of height {absent}, although"),
+    ):
+        client.blocks(page_size=10).dataset().to_table(filter=HEIGHTS_5_TO_9)
+
+
+@pytest.mark.parametrize("absent", [{5}, {8}, {9}, {5, 6}, {6, 8}, {5, 6, 7, 8, 9}])
+def test_block_that_was_absent_once_is_requested_again(server: StrictServer, absent: set[int]) -> None:
+    server.on("blocks", Blocks(1, dict.fromkeys(absent, 1)))
     with server.client() as client:
         dataset = client.blocks(page_size=10).dataset()
-        wanted = (pc.field("height") >= 5) & (pc.field("height") <= 9)
-        if is_error:
-            with pytest.raises(cf.PaginationDriftError, match=f"no block of height {absent}, although"):
-                dataset.to_table(filter=wanted)
-        else:
-            heights = Counter(dataset.to_table(filter=wanted)["height"].to_pylist())
-            assert heights == dict.fromkeys(range(6, 10), 1)
+        heights = dataset.to_table(filter=HEIGHTS_5_TO_9)["height"].to_pylist()
+        assert Counter(heights) == dict.fromkeys(range(5, 10), 1)
+        assert dataset.report.complete
+        assert dataset.report.requests == len(server.requests)
+
+
+@pytest.mark.parametrize("begin", [6, 9, 10])
+def test_chain_that_begins_within_a_range_has_all_its_blocks(server: StrictServer, begin: int) -> None:
+    server.on("blocks", Blocks(begin, {}))
+    with server.client() as client:
+        dataset = client.blocks(page_size=10).dataset()
+        heights: list[Any] = dataset.to_table(filter=HEIGHTS_5_TO_9)["height"].to_pylist()
+        assert sorted(heights) == [*range(begin, 10)]
+        assert dataset.report.complete
+        assert [request.query.get("height") for request in server.requests].count("4") == 1
 
 
 def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:

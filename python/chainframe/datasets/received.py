@@ -1,0 +1,119 @@
+"""Records that a scan received, and those of them that its result lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Key = tuple[Any, ...]
+LACKING = (
+    "The result lacks records that another response showed: the chain was reorganized, or a part of the service lacks "
+    "them. Run the query again."
+)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A record that the filter accepts."""
+
+    key: Key
+    height: int
+    # Number of the response.
+    response: int
+    # True if it was requested by itself, so that no record of the same response shows whether its block was replaced.
+    is_looked_up: bool
+
+
+class Received:
+    """Records that the filter accepts, from requests whose records may be no part of the result."""
+
+    def __init__(
+        self, identity: Sequence[str], height: str | None, keep: Callable[[pa.Table], pa.Table] | None = None
+    ) -> None:
+        self._identity = identity
+        self._height = height
+        self._keep = keep
+        # In the order in which they were received.
+        self._seen: list[_Seen] = []
+        self._responses: int = 0
+        self._returned: set[Key] = set()
+        # Greatest height of the result.
+        self._newest: int = -1
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, records: pa.RecordBatch, *, is_looked_up: bool = False) -> None:
+        """Takes the records of a response."""
+        self._responses += 1
+        self._seen.extend(_Seen(key, height, self._responses, is_looked_up) for key, height in self._rows(records))
+
+    def forget_newer(self, count: int, page: pa.RecordBatch | None) -> None:
+        """Forgets records above the first page of a list that was requested after `count` were received."""
+        newest = self._newest_of(page)
+        self._seen[count:] = [seen for seen in self._seen[count:] if seen.height <= newest]
+
+    def is_in(self, batches: Sequence[pa.RecordBatch]) -> bool:
+        """True if batches have all records that were received."""
+        keys = {key for batch in batches for key, _ in self._rows(batch)}
+        return all(seen.key in keys for seen in self._seen)
+
+    def on_result(self, batch: pa.RecordBatch) -> None:
+        """Takes records of the result."""
+        if self._seen:
+            self._newest = max(self._newest, self._newest_of(batch))
+            wanted = {seen.key for seen in self._seen}
+            self._returned |= {key for key, _ in self._rows(self._candidates(batch)) if key in wanted}
+
+    def are_lacking(self) -> bool:
+        """True if the result lacks a record, and no reorganization explains it.
+
+        A reorganization replaces all blocks from some height on. A record that was received before it, or with it, and
+        is in the result, shows that the blocks up to its own were not replaced. If all of them were, the result has
+        others in their place.
+        """
+        unchanged: dict[int, int] = {}
+        for seen in self._seen:
+            if seen.key in self._returned:
+                unchanged[seen.response] = max(unchanged.get(seen.response, -1), seen.height)
+        for seen in self._seen:
+            if seen.key in self._returned:
+                continue
+            heights = [height for response, height in unchanged.items() if response <= seen.response]
+            if seen.is_looked_up or seen.height > self._newest or seen.height <= max(heights, default=-1):
+                return True
+        return False
+
+    def _newest_of(self, records: pa.RecordBatch | None) -> int:
+        newest = None if records is None or self._height is None else pc.max(records.column(self._height)).as_py()
+        return -1 if newest is None else int(newest)
+
+    def _candidates(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that may be those records."""
+        for index, name in enumerate(self._identity):
+            if pa.types.is_string(batch.schema.field(name).type):
+                values = pa.array(list({seen.key[index] for seen in self._seen}), pa.string())
+                batch = batch.filter(pc.is_in(pc.utf8_lower(batch.column(name)), value_set=values))
+        return batch
+
+    def _rows(self, records: pa.RecordBatch) -> Iterator[tuple[Key, int]]:
+        # A ranked list may have lost a record since.
+        if self._height is None or not len(records):
+            return
+        kept = pa.Table.from_batches([records])
+        if self._keep is not None:
+            kept = self._keep(kept)
+        for row in kept.select([*self._identity, self._height]).to_pylist():
+            # A record without a height may be pending: it changes before it is in a block.
+            if (height := row[self._height]) is not None:
+                yield tuple(map(_without_case, (row[name] for name in self._identity))), height
+
+
+def _without_case(value: Any) -> Any:  # noqa: ANN401 - of a column
+    return value.lower() if isinstance(value, str) else value

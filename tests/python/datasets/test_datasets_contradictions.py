@@ -1,0 +1,145 @@
+"""Scans whose requests contradict each other: a record that one response shows and the result lacks."""
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+import chainframe as cf
+from datasets.test_datasets_times import between
+from strict_server import Request, Response, StrictServer, page_of, rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+LACKING = "lacks records that another response showed"
+# The API returns the last year of an address.
+START = dt.datetime.now(dt.UTC).replace(microsecond=0) - dt.timedelta(days=20)
+ADDRESS = "0x" + "a" * 40
+
+Record = dict[str, Any]
+Hidden = Callable[[Request, int], bool]
+"""True if a response to a request lacks the record of that height."""
+
+
+def shows_all(_request: Request, _height: int) -> bool:
+    return False
+
+
+class Service:
+    """Lists of one record a block, without the records that are hidden from some requests."""
+
+    def __init__(self, server: StrictServer, hidden: Hidden = shows_all) -> None:
+        self.hidden = hidden
+        self.top = 2_000
+        self.fork = self.top + 1
+        """Height from which on the blocks are those of another fork."""
+        for call in ("transactions", "address_transactions", "cross_chain_transactions"):
+            server.on(call, partial(self.page, call))
+        server.on("transactions_by_hash", self.look_up)
+
+    def record(self, height: int) -> Record:
+        block = {"height": str(height), "betaBlockHeight": str(height), "blockHash": self.digest("b", height)}
+        time = str(int((START + dt.timedelta(seconds=12 * height)).timestamp() * 1_000))
+        hashes = {
+            "txId": self.digest("c", height),
+            "id": self.digest("d", height),
+            "betaTxHash": self.digest("e", height),
+        }
+        # A record whose hashes are equal does not show by which of them it was found.
+        hashes["alphaTxHash"] = hashes["betaTxHash"] if height == 300 else self.digest("f", height)
+        direction = {"txType": "MainToZone", "from": ADDRESS, "to": ADDRESS}
+        return {**block, **hashes, **direction, "transactionTime": time, "amount": str(height % 7 + 1), "value": "1"}
+
+    def digest(self, kind: str, height: int) -> str:
+        return f"0x{kind}{'1' if height >= self.fork else '0'}{height:062x}"
+
+    def page(self, call: str, request: Request) -> Response:
+        query = request.query
+        limit, page = int(query["limit"]), int(query.get("page", "1"))
+        low = int(query.get("height", query.get("startBlockHeight", "1")))
+        high = min(int(query.get("height", query.get("endBlockHeight", "10000"))), self.top)
+        heights = [height for height in range(high, max(low, 1) - 1, -1) if not self.hidden(request, height)]
+        if "txid" in query:
+            heights = [height for height in heights if query["txid"] in self.record(height).values()]
+        records = [self.record(height) for height in heights[(page - 1) * limit : page * limit]]
+        pages = str(math.ceil(len(heights) / limit))
+        counted = {"total": str(len(heights))} if call == "cross_chain_transactions" else {}
+        return page_of(call, records, page=str(page), limit=str(limit), totalPage=pages, **counted)
+
+    def look_up(self, request: Request) -> Response:
+        wanted = set(request.query["txId"].split(","))
+        found = [self.record(height) for height in range(1, self.top + 1) if self.digest("c", height) in wanted]
+        return rows_of("transactions_by_hash", [{**each, "txid": each["txId"]} for each in found])
+
+
+def scan(query: cf.Query[Any], wanted: pc.Expression) -> tuple[list[Any], cf.Report]:
+    dataset = query.dataset()
+    found = dataset.to_table(filter=wanted)
+    return found[
+        "zone_block_height" if "zone_block_height" in found.column_names else "height"
+    ].to_pylist(), dataset.report
+
+
+def is_reported(report: cf.Report) -> bool:
+    assert [LACKING in reason for reason in report.reasons] == [not report.complete] * (not report.complete)
+    return not report.complete
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_record_that_only_a_lookup_returns_is_missing_from_the_list(server: StrictServer, *, is_lost: bool) -> None:
+    service = Service(server, lambda request, height: is_lost and height == 300 and "txid" not in request.query)
+    wanted = pc.field("main_tx_hash") == service.digest("e", 300)
+    with server.client() as client:
+        heights, report = scan(client.cross_chain_transactions(), wanted)
+        assert heights == [300] * (not is_lost)
+        assert is_reported(report) is is_lost
+    if is_lost:
+        with server.client(strict=True) as client, pytest.raises(cf.IncompleteResultError, match=LACKING):
+            scan(client.cross_chain_transactions(), wanted)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_record_that_only_the_lookup_of_heights_returns_is_missing(server: StrictServer, *, is_lost: bool) -> None:
+    service = Service(server, lambda _request, height: is_lost and height == 300)
+    with server.client() as client:
+        heights, report = scan(client.transactions(), pc.field("tx_id") == service.digest("c", 300))
+        assert heights == [300] * (not is_lost)
+        assert is_reported(report) is is_lost
+
+
+def newest_blocks() -> pc.Expression:
+    return between(
+        "transaction_time", START + dt.timedelta(seconds=12 * 1_990), START + dt.timedelta(seconds=12 * 2_001)
+    )
+
+
+def is_range(request: Request) -> bool:
+    return "address" in request.query and "endBlockHeight" in request.query
+
+
+@pytest.mark.parametrize("lost", [set(), {1_995}, {*range(1_990, 2_001)}])
+def test_record_of_the_first_page_is_missing_from_the_heights_of_times(server: StrictServer, lost: set[int]) -> None:
+    Service(server, lambda request, height: height in lost and is_range(request))
+    with server.client() as client:
+        heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
+        assert sorted(heights) == [height for height in range(1_990, 2_001) if height not in lost]
+        assert is_reported(report) is bool(lost)
+
+
+@pytest.mark.parametrize("depth", [3, 60])
+def test_blocks_that_are_replaced_during_the_search_are_no_contradiction(server: StrictServer, depth: int) -> None:
+    service = Service(server)
+
+    def hidden(request: Request, _height: int) -> bool:
+        if is_range(request):
+            service.fork = service.top - depth
+        return False
+
+    service.hidden = hidden
+    with server.client() as client:
+        heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
+        assert sorted(heights) == [*range(1_990, 2_001)]
+        assert not is_reported(report)
