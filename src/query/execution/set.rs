@@ -149,7 +149,7 @@ impl Set {
             }
             let Some(answered) = self.asked.join_next().await else {
                 let error = self.spent.take().or_else(|| self.ask_emptied_again());
-                if error.is_none() && self.read_absent_again() {
+                if error.is_none() && self.read_absent_again(report) {
                     continue;
                 }
                 return error.map_or_else(|| self.finish(report), Err);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -174,4 +175,9 @@ def test_block_that_was_not_mined_at_its_request_is_not_absent(server: StrictSer
 
     server.on("blocks", block)
     with server.client(concurrency=1) as client:
-        assert client.blocks(height=heights).collect().report.reasons == []
+        report = client.blocks(height=heights).collect().report
+        assert report.reasons == []
+        requests = {height: verdict["requests"] for height, verdict in report.by_argument.items()}
+        assert sum(requests.values()) == report.requests
+        sent = Counter(request.query["height"] for request in server.requests)
+        assert requests == sent

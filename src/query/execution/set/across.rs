@@ -38,12 +38,13 @@ impl Set {
     }
 
     /// Opens the lists of absent blocks again, once: a chain that grows may have had none of them before.
-    pub(super) fn read_absent_again(&mut self) -> bool {
+    pub(super) fn read_absent_again(&mut self, report: &SharedReport) -> bool {
         let mut absent = self.absent_blocks();
         absent.retain(|list| self.absent.insert(*list));
         self.empty.retain(|list| !absent.contains(list));
         for list in &absent {
             self.ended.remove(*list);
+            self.outcome.begin_again(*list, report);
             self.unopened.push_back(*list);
         }
         !absent.is_empty()

@@ -29,6 +29,8 @@ pub(super) struct Outcome {
     shared: HashSet<Arc<[Message]>>,
     /// Sum of the reports of ended lists.
     total: Report,
+    /// Requests of the first reading of lists that are read again.
+    earlier_requests: BTreeMap<usize, u64>,
 }
 
 impl Outcome {
@@ -50,6 +52,7 @@ impl Outcome {
     /// Adds a list that has ended, and the error that ended it.
     pub fn add(&mut self, index: usize, argument: &str, list: Report, error: Option<Error>, report: &SharedReport) {
         add_counts(&mut self.total, &list);
+        let requests = self.requests(index, &list);
         let reasons = self.shared(list.reasons.to_vec());
         report.add_member_report(&list.members);
         if let Some(error) = &error {
@@ -65,11 +68,23 @@ impl Outcome {
                 argument: std::mem::take(&mut verdict.argument),
                 complete: error.is_none() && reasons.is_empty(),
                 records: list.records,
-                requests: list.requests,
+                requests,
                 reasons,
                 error: error.map(|error| error.message()),
             };
         });
+    }
+
+    /// Takes note that a list that has ended is read again.
+    pub fn begin_again(&mut self, index: usize, report: &SharedReport) {
+        let Some(at) = self.verdicts[index] else { return };
+        let requests = report.read().verdicts.lock().get(at).map_or(0, |verdict| verdict.requests);
+        self.earlier_requests.insert(index, requests);
+    }
+
+    /// Requests of all readings of a list, of which this is the report of the last one.
+    fn requests(&self, index: usize, list: &Report) -> u64 {
+        self.earlier_requests.get(&index).map_or(0, |requests| *requests) + list.requests
     }
 
     /// Adds a reason why lists that have ended without records are incomplete.
@@ -111,7 +126,11 @@ impl Outcome {
     pub fn account(&self, open: impl Iterator<Item = (usize, Report)>, progress: Progress, report: &SharedReport) {
         let mut sum = self.total.clone();
         for (index, list) in open {
-            self.update_verdict(index, report, |verdict| verdict.records = list.records);
+            let requests = self.requests(index, &list);
+            self.update_verdict(index, report, |verdict| {
+                verdict.records = list.records;
+                verdict.requests = requests;
+            });
             add_counts(&mut sum, &list);
         }
         report.update(|report| {
