@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from chainframe._declared import record_of
-from chainframe.datasets.absent import absent_blocks, lowest_block
+from chainframe.datasets.absent import Gaps, absent_blocks, lowest_block
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.projection import Projected
@@ -51,6 +51,7 @@ class Reading:
         self._received = Received(self._identity, self._height, keep)
         # Transactions that were looked up for their heights.
         self._located = Received(["tx_id"], "height")
+        self._gaps = Gaps()
 
     def explain(self) -> str:
         queries = self.narrowing.queries()
@@ -121,10 +122,11 @@ class Reading:
 
     def reasons(self) -> list[str]:
         """Reasons why the result is incomplete that none of its queries has."""
-        is_lacking = self._received.are_lacking() or self._located.are_lacking()
-        if not is_lacking or any(run.report.reasons for run in self.runs):
+        if any(run.report.reasons for run in self.runs):
             return []
-        return [LACKING]
+        is_lacking = self._received.are_lacking() or self._located.are_lacking()
+        reasons = [LACKING if is_lacking else None, self._gaps.reason()]
+        return [reason for reason in reasons if reason is not None]
 
     def _result(self) -> Iterator[pa.RecordBatch]:
         queries = self.narrowing.queries()
@@ -244,6 +246,11 @@ class Reading:
             found = [lookup.fetched(value, fetch) for value in lookup.hashes]
             count = 0 if is_opened else len(self._received)
             if not lookup.is_certain:
+                if is_opened and page is None and len(self._received):
+                    # The list was empty before a lookup found one of its records.
+                    self._retire(query)
+                    stream = self._stream(query, self.narrowing.page_size)
+                    count = len(self._received)
                 page = next(stream, None) if page is None else page
                 if page is not None and self.narrowing.remainder(query).pages > len(lookup.directions):
                     lookup.probe(page, fetch)
@@ -319,6 +326,7 @@ class Reading:
         stream = self._stream(self._query, self.narrowing.page_size)
         for batch in stream:
             yield batch
+            self._gaps.on_heights(batch.column(height))
             lowest = _lowest(batch, height)
             if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
                 return
@@ -326,7 +334,9 @@ class Reading:
                 # A height has one block: no page below the lowest one is requested ahead.
                 stream.close()
                 rest = self._query._rest(lowest - floor)  # noqa: SLF001 - of this package
-                yield from self._stream(rest, self.narrowing.page_size)
+                for following in self._stream(rest, self.narrowing.page_size):
+                    yield following
+                    self._gaps.on_heights(following.column(height))
                 return
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
             if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):

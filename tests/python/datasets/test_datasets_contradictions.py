@@ -101,6 +101,16 @@ def test_record_that_only_a_lookup_returns_is_missing_from_the_list(server: Stri
             scan(client.cross_chain_transactions(), wanted)
 
 
+def test_list_that_was_empty_before_lookups_found_records_is_read_again(server: StrictServer) -> None:
+    service = Service(server)
+    wanted = pc.field("main_tx_hash").isin([service.digest("e", 300), *(service.digest("f", at) for at in (7, 8))])
+    service.hidden = lambda _request, _height: len(server.requests) == 1
+    with server.client() as client:
+        heights, report = scan(client.cross_chain_transactions(), wanted)
+        assert heights == [300, 8, 7]
+        assert not is_reported(report)
+
+
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_record_that_only_the_lookup_of_heights_returns_is_missing(server: StrictServer, *, is_lost: bool) -> None:
     service = Service(server, lambda _request, height: is_lost and height == 300)

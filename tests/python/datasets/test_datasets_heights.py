@@ -85,6 +85,26 @@ def test_chain_that_begins_within_a_range_has_all_its_blocks(server: StrictServe
         assert [request.query.get("height") for request in server.requests].count("4") == 1
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("low", "absent"), [(95, 97), (95, 96), (60, 71), (60, 70)])
+def test_block_that_the_list_lacks_above_the_lowest_wanted_one_is_a_reason(
+    server: StrictServer, low: int, absent: int
+) -> None:
+    heights = [height for height in range(100, 0, -1) if height != absent]
+
+    def page(request: Request) -> Response:
+        limit, number = int(request.query["limit"]), int(request.query["page"])
+        rows = [{"hash": f"0x{height:02x}", "height": str(height)} for height in heights]
+        counts = {"total": str(len(rows)), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("blocks", rows[(number - 1) * limit : number * limit], page=str(number), **counts)
+
+    server.on("blocks", page)
+    with server.client() as client:
+        dataset = client.blocks(page_size=10).dataset()
+        assert len(dataset.to_table(filter=pc.field("height") >= low)) == 100 - low
+        assert ["have gaps: 1 blocks are missing" in reason for reason in dataset.report.reasons] == [True]
+
+
 def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:
     with LocalService(transactions=900, growth=3) as service, service.client() as client:
         top = client.blocks().first()
