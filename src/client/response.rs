@@ -17,88 +17,78 @@ const MAX_ECHO: usize = 32 << 10;
 /// Characters of a message or path that are shown.
 const MAX_SHOWN: usize = 300;
 
-impl Client {
-    pub(super) fn classify(
-        &self,
-        endpoint: &'static Endpoint,
-        response: &Response,
-        expectation: Expectation,
-        attempts: u32,
-        mask: &impl Fn(&[u8]) -> Vec<u8>,
-    ) -> Result<Page, Error> {
+/// A response that is classified.
+pub(super) struct Received<'a, M> {
+    pub client: &'a Client,
+    pub endpoint: &'static Endpoint,
+    pub response: &'a Response,
+    pub attempts: u32,
+    /// Overwrites the secrets of the request in a text.
+    pub mask: M,
+}
+
+impl<M: Fn(&[u8]) -> Vec<u8>> Received<'_, M> {
+    pub fn classify(&self, expectation: Expectation) -> Result<Page, Error> {
+        let Self { client, endpoint, response, attempts, .. } = *self;
         if !matches!(response.status, OK | NON_AUTHORITATIVE) {
             let (code, msg) = decode::code_and_msg(&response.body);
-            return Err(self.service_error(endpoint, response, code, &msg, attempts, mask));
+            return Err(self.service_error(code, &msg));
         }
         let Expectation { row_hint, projection, .. } = expectation;
-        match self.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
+        match client.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
             Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
                 let problem = format!("page {} is empty but the API reports more records", expectation.page);
                 Err(Error::Empty { endpoint: endpoint.name, problem, attempts })
             }
             Ok(decode::Envelope::Page(page)) => Ok(page),
-            Ok(decode::Envelope::Error { code, msg }) => {
-                Err(self.service_error(endpoint, response, Some(code), &msg, attempts, mask))
-            }
+            Ok(decode::Envelope::Error { code, msg }) => Err(self.service_error(Some(code), &msg)),
             Err(error) => Err(Error::Format {
                 endpoint: endpoint.name,
-                path: shown(&error.path(), mask),
-                problem: shown(&error.problem, mask),
-                excerpt: error.excerpt(&response.body, mask),
+                path: self.shown(&error.path()),
+                problem: self.shown(&error.problem),
+                excerpt: error.excerpt(&response.body, &self.mask),
                 attempts,
                 retryable: error.broken,
             }),
         }
     }
 
-    fn service_error(
-        &self,
-        endpoint: &'static Endpoint,
-        response: &Response,
-        code: Option<String>,
-        msg: &str,
-        attempts: u32,
-        mask: &impl Fn(&[u8]) -> Vec<u8>,
-    ) -> Error {
+    fn service_error(&self, code: Option<String>, msg: &str) -> Error {
+        let response = self.response;
         let kind = ApiErrorKind::of(response.status, code.as_deref());
-        let now = self.now();
+        let now = self.client.now();
         let skew = if kind == ApiErrorKind::ClockSkew { clock::of_response(response, now) } else { None };
         Error::Service(Box::new(ApiError {
             kind,
-            endpoint: endpoint.name,
+            endpoint: self.endpoint.name,
             status: response.status,
-            suspicion: self.suspicion(response, kind, code.is_some(), mask),
-            code: code.map(|code| shown(&code, mask)),
-            msg: shown(msg, mask),
-            attempts,
+            suspicion: self.suspicion(kind, code.is_some()),
+            code: code.map(|code| self.shown(&code)),
+            msg: self.shown(msg),
+            attempts: self.attempts,
             retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
             clock_ahead: skew.map(|skew| -skew),
         }))
     }
 
-    fn suspicion(
-        &self,
-        response: &Response,
-        kind: ApiErrorKind,
-        has_code: bool,
-        mask: &impl Fn(&[u8]) -> Vec<u8>,
-    ) -> Option<Suspicion> {
+    fn suspicion(&self, kind: ApiErrorKind, has_code: bool) -> Option<Suspicion> {
+        let response = self.response;
         if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
             // A query of a URL may hold a token.
             let target = response.header(LOCATION).map(|target| target.split(['?', '#']).next().unwrap_or(""));
-            return Some(Suspicion::Redirect(target.map(|target| without_user(&shown(target, mask)))));
+            return Some(Suspicion::Redirect(target.map(|target| without_user(&self.shown(target)))));
         }
         if !has_code && response.body.trim_ascii_start().starts_with(b"<") {
             return Some(Suspicion::Html);
         }
-        if kind == ApiErrorKind::Authentication { self.settings().doubtful_secret() } else { None }
+        if kind == ApiErrorKind::Authentication { self.client.settings().doubtful_secret() } else { None }
     }
-}
 
-/// Text of the service as an error shows it: masked first, since cutting could leave half a secret.
-fn shown(text: &str, mask: &impl Fn(&[u8]) -> Vec<u8>) -> String {
-    let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
-    one_line(&String::from_utf8_lossy(&mask(echo)), MAX_SHOWN)
+    /// Text of the service as an error shows it: masked first, since cutting could leave half a secret.
+    fn shown(&self, text: &str) -> String {
+        let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
+        one_line(&String::from_utf8_lossy(&(self.mask)(echo)), MAX_SHOWN)
+    }
 }
 
 /// A URL without its user part.
