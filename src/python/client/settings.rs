@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::PyString;
 
 use super::cache::{GivenCache, cache_of_environment};
 use super::cassette::Cassette;
@@ -80,23 +79,11 @@ pub fn checked(
         timeout: given.read("timeout")?.unwrap_or(30.0),
         deadline: if given.item("deadline")?.is_some() { given.optional("deadline")? } else { Some(120.0) },
         max_retries: given.read("max_retries")?.unwrap_or(5),
-        rate_limit: match given.read("rate_limit")? {
-            Some(value) => value,
-            None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
-        },
-        max_requests: match given.optional("max_requests")? {
-            Some(value) => Some(value),
-            None => max_requests_of_environment()?,
-        },
-        concurrency: match given.read("concurrency")? {
-            Some(value) => value,
-            None => concurrency_of_environment()?.unwrap_or(Concurrency::Auto),
-        },
+        rate_limit: or_else(given.read("rate_limit")?, rate_limit_of_environment)?.unwrap_or(RateLimit::Auto),
+        max_requests: or_else(given.optional("max_requests")?, max_requests_of_environment)?,
+        concurrency: or_else(given.read("concurrency")?, concurrency_of_environment)?.unwrap_or(Concurrency::Auto),
         strict: given.read("strict")?.unwrap_or(false),
-        numbers: match given.optional("numbers")? {
-            Some(value) => Some(value),
-            None => numbers_of_environment()?,
-        },
+        numbers: or_else(given.optional("numbers")?, numbers_of_environment)?,
         max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
         proxy: given.optional("proxy")?,
         ca_bundle: given.optional::<PathBuf>("ca_bundle")?,
@@ -147,9 +134,13 @@ impl Needed<'_> {
     }
 }
 
-/// The argument, or the environment's variable.
+/// The argument, or the setting of the environment.
+fn or_else<T>(given: Option<T>, of_environment: impl FnOnce() -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    if given.is_some() { Ok(given) } else { of_environment() }
+}
+
 fn setting(name: &'static str, given: Option<String>) -> Result<Option<String>, Error> {
-    if given.is_some() { Ok(given) } else { variables::read(name, &variable(name)) }
+    or_else(given, || variables::read(name, &variable(name)))
 }
 
 /// A setting is missing that is needed to send requests, and so to record them.
@@ -194,13 +185,7 @@ impl Readable for RateLimit {
         if given.is_none() {
             return Ok(Self::Unlimited);
         }
-        if given.is_instance_of::<PyBool>() {
-            return Err(PyTypeError::new_err(Self::EXPECTED));
-        }
-        match given.cast::<PyString>() {
-            Ok(text) if text == "auto" => Ok(Self::Auto),
-            _ => given.extract().map(Self::PerSecond),
-        }
+        if is_auto(given) { Ok(Self::Auto) } else { f64::read(given).map(Self::PerSecond) }
     }
 }
 
@@ -208,14 +193,12 @@ impl Readable for Concurrency<i64> {
     const EXPECTED: &'static str = "must be \"auto\" or an integer from 1 to 256";
 
     fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if given.is_instance_of::<PyBool>() {
-            return Err(PyTypeError::new_err(Self::EXPECTED));
-        }
-        match given.cast::<PyString>() {
-            Ok(text) if text == "auto" => Ok(Self::Auto),
-            _ => given.extract().map(Self::Fixed),
-        }
+        if is_auto(given) { Ok(Self::Auto) } else { i64::read(given).map(Self::Fixed) }
     }
+}
+
+fn is_auto(given: &Bound<'_, PyAny>) -> bool {
+    given.cast::<PyString>().is_ok_and(|text| text == "auto")
 }
 
 impl Readable for Py<Deployment> {
