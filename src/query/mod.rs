@@ -1,10 +1,11 @@
-//! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
+//! The complete result of a call from single GET requests. Modules import only from those before them: `hashed`, `request`,
 //! `snapshot`, `audit`, `evidence`, `results`, `follow`, `execution`.
 
 mod audit;
 mod evidence;
 mod execution;
 mod follow;
+mod hashed;
 mod request;
 mod results;
 mod snapshot;

@@ -2,10 +2,9 @@
 //! height has one block, and a block has one height: otherwise the records are not of one chain.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 
 use super::forks::{KEPT, two_heights};
-use super::known_keys::KeyHasher;
+use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
 
 /// The origin of a record.
@@ -21,7 +20,7 @@ pub struct Blocks {
     /// Block and source of each height.
     at_heights: HashMap<i64, (u64, Source)>,
     /// Height and source of each block.
-    heights: HashMap<u64, (i64, Source), BuildHasherDefault<KeyHasher>>,
+    heights: HashedMap<(i64, Source)>,
     /// The lowest and the highest height.
     ends: Option<(i64, i64)>,
     /// A height with two blocks, and the source of the second one.

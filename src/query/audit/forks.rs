@@ -1,10 +1,7 @@
 //! `Forks`: the records of one height at the end of a page and at the beginning of the next one. They are of one block, unless
 //! the chain was reorganized between the two responses. A block has one height, wherever its records are.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use super::known_keys::KeyHasher;
+use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Response;
 
 /// Blocks that are kept for comparison, less than a megabyte; all are forgotten when there are more.
@@ -13,7 +10,7 @@ pub(super) const KEPT: usize = 1 << 14;
 #[derive(Debug, Default)]
 pub struct Forks {
     /// Heights of the blocks, by their hashes.
-    heights: HashMap<u64, i64, BuildHasherDefault<KeyHasher>>,
+    heights: HashedMap<i64>,
     /// Two heights of one block.
     contradictory: Option<(i64, i64)>,
     /// Block of the latest returned record.

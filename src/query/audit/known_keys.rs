@@ -1,7 +1,8 @@
 //! `KnownKeys`: the keys of returned records, in bounded memory.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
+
+use crate::query::hashed::HashedSet;
 
 /// Keys of a set: as many as a table of 2^17 slots takes before it grows.
 const PER_SET: usize = 7 << 14;
@@ -9,32 +10,11 @@ const PER_SET: usize = 7 << 14;
 /// equal records that lie further apart are not noticed.
 const FULL_SETS: usize = 9;
 
-/// Record keys are hashes already.
-#[derive(Default)]
-pub struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        // The table uses the highest bits as well as the lowest.
-        self.0 = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-type KeySet = HashSet<u64, BuildHasherDefault<KeyHasher>>;
-
 /// Sets of keys. When the newest is full, the oldest is forgotten: the smaller they are, the fewer keys too many are kept.
 #[derive(Debug, Default)]
 pub struct KnownKeys {
-    newest: KeySet,
-    full: VecDeque<KeySet>,
+    newest: HashedSet,
+    full: VecDeque<HashedSet>,
 }
 
 impl KnownKeys {

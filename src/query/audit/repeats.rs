@@ -1,13 +1,10 @@
 //! `Repeats`: records that were returned several times, in different responses. One transaction may have several equal
 //! transfers. A response is of one instant: one that shows as many of them as were returned proves that there are as many.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use serde::{Deserialize, Serialize};
 
-use super::known_keys::KeyHasher;
 use super::looks::page_of_both;
+use crate::query::hashed::HashedMap;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Most records that are requested again to prove that they are as many.
@@ -48,7 +45,7 @@ impl Repeat {
 #[derive(Debug, Default)]
 pub struct Repeats {
     /// Most records with a key that one response showed.
-    proven: HashMap<u64, u64, BuildHasherDefault<KeyHasher>>,
+    proven: HashedMap<u64>,
     open: Vec<Repeat>,
     /// True if some cannot be shown by one response.
     has_distant: bool,

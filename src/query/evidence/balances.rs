@@ -4,8 +4,9 @@
 //! one height may come in any order.
 
 use super::finding::Finding;
-use super::moves::{Keyed, MAX_KEYS, Move, NO_HOLDER, Protocol, hash};
+use super::moves::{MAX_KEYS, Move, NO_HOLDER, Protocol, hash};
 use crate::interface::{AMOUNT_SCALE, Law};
+use crate::query::hashed::HashedMap;
 
 /// Times that addresses had exactly nothing left, for each address that sent more than it had: where balances also change
 /// without transfers, as with interest or deposits, hardly any address is ever left with exactly nothing. With 15, one of
@@ -17,7 +18,7 @@ const MAX_ZEROS: u8 = 4;
 
 #[derive(Clone, Debug)]
 pub struct Balances {
-    accounts: Keyed<Account>,
+    accounts: HashedMap<Account>,
     checked: u64,
     /// True if the records so far are all of a token whose amounts no contract changes.
     is_counted: bool,
@@ -46,7 +47,7 @@ struct Account {
 impl Balances {
     pub fn new() -> Self {
         Self {
-            accounts: Keyed::default(),
+            accounts: HashedMap::default(),
             checked: 0,
             is_counted: true,
             begins_with_mint: false,

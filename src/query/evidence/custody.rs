@@ -5,13 +5,14 @@
 use std::collections::hash_map::Entry;
 
 use super::finding::Finding;
-use super::moves::{Keyed, MAX_KEYS, Move, Protocol, hash};
+use super::moves::{MAX_KEYS, Move, Protocol, hash};
 use super::trail::{Holders, Trail};
 use crate::interface::Law;
+use crate::query::hashed::HashedMap;
 
 #[derive(Clone, Debug)]
 pub struct Custody {
-    ids: Keyed<Id>,
+    ids: HashedMap<Id>,
     lowest: i64,
     tally: Tally,
 }
@@ -38,7 +39,7 @@ struct Id {
 
 impl Custody {
     pub fn new() -> Self {
-        Self { ids: Keyed::default(), lowest: i64::MAX, tally: Tally::default() }
+        Self { ids: HashedMap::default(), lowest: i64::MAX, tally: Tally::default() }
     }
 
     pub fn add(&mut self, moved: &Move<'_>) {

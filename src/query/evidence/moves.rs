@@ -1,7 +1,4 @@
-//! `Move`: a row as a move of a token from a holder to another, and `Keyed`: a map by hashes of holders and ids.
-
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+//! `Move`: a row as a move of a token from a holder to another.
 
 use arrow_array::Array as _;
 
@@ -10,26 +7,6 @@ use crate::interface::{AMOUNT_SCALE, COUNTED, Moves, PENDING, RecordType, SUCCES
 
 /// Most holders or ids that are remembered, about 10 MB: the memory of a run does not grow with its list.
 pub const MAX_KEYS: usize = 100_000;
-
-pub type Keyed<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
-
-/// Hasher of keys that are hashes.
-#[derive(Default)]
-pub struct AsIs(u64);
-
-impl Hasher for AsIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
 
 /// A hash in which the case of letters does not matter.
 pub fn hash(text: &str) -> u64 {

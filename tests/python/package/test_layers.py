@@ -18,7 +18,7 @@ SOURCE = ROOT / "src"
 PACKAGE = ROOT / "python" / "chainframe"
 # From the bottom up.
 PYTHON = ["base", "results", "query", "client"]
-QUERY = ["request", "snapshot", "audit", "evidence", "results", "follow", "execution"]
+QUERY = ["hashed", "request", "snapshot", "audit", "evidence", "results", "follow", "execution"]
 
 Imports = dict[str, set[str]]
 
