@@ -16,8 +16,6 @@ use crate::query::results::SharedReport;
 const MAX_AGE: Duration = Duration::from_secs(60);
 /// Greatest age of a position near the head, which a reorganization may move.
 const MAX_AGE_AT_HEAD: Duration = Duration::from_secs(5);
-/// Blocks above a position that a reorganization is not taken to reach, as the cache and followers assume by default.
-const SETTLED: i64 = DEFAULT_SETTLE;
 
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.
@@ -116,11 +114,11 @@ impl<'q> Positions<'q> {
         Ok((position, if self.is_settled(position) { MAX_AGE } else { MAX_AGE_AT_HEAD }))
     }
 
-    /// True if the block after a position that was just found is settled.
+    /// True if the block after a position that was just found is settled, as the cache assumes by default.
     fn is_settled(&self, position: TimePosition) -> bool {
         match position {
             TimePosition::At(height) | TimePosition::Before(height) | TimePosition::BeforeSampled(height) => {
-                self.heights.known_newest().is_some_and(|newest| height < newest - SETTLED)
+                self.heights.known_newest().is_some_and(|newest| is_settled(height + 1, newest, DEFAULT_SETTLE))
             }
             TimePosition::NoBlock => false,
         }
@@ -160,7 +158,7 @@ impl KeptPositions<'_> {
         let Some(Entry { facts, .. }) = chain.noted(read).await.flatten() else { return Ok(None) };
         let Extent::Position { height, newest } = facts.extent else { return Ok(None) };
         // Another client may have kept it as settled by less.
-        if !self.is_settled(height + 1, newest) {
+        if !is_settled(height + 1, newest, self.cache.settle()) {
             return Ok(None);
         }
         if self.compared.is_none_or(|anchor| anchor <= height) {
@@ -175,7 +173,7 @@ impl KeptPositions<'_> {
         let (Some(next), Some(newest)) = (heights.known_block(height + 1), heights.known_newest_block()) else {
             return;
         };
-        if !self.is_settled(next.height, newest.height) {
+        if !is_settled(next.height, newest.height, self.cache.settle()) {
             return;
         }
         let key = self.key(time);
@@ -195,10 +193,6 @@ impl KeptPositions<'_> {
         chain.noted(|| self.cache.put_below(&key, self.list.record(), &entry, now, below)).await;
     }
 
-    fn is_settled(&self, height: i64, newest: i64) -> bool {
-        height <= newest - self.cache.settle()
-    }
-
     fn key(&self, time: i64) -> Key {
         let asked = serde_json::json!({ "chain": self.list.chain(), "time": time });
         key(&self.list, "height_at", &asked)
@@ -207,4 +201,9 @@ impl KeptPositions<'_> {
     fn chain<'a>(&'a self, key: &'a Key) -> KeptChain<'a> {
         KeptChain { cache: &self.cache, key, query: &self.list, report: self.report }
     }
+}
+
+/// True if a reorganization that replaces up to `settle` blocks does not reach the block of a height.
+fn is_settled(height: i64, newest: i64, settle: i64) -> bool {
+    height <= newest - settle
 }
