@@ -172,7 +172,7 @@ impl SliceFetcher {
         // A count that may be that of the result window is none.
         let total = page.total.filter(|total| !self.list.spec().is_capped(*total));
         let response = Response { rows: &rows, total, ..response(page) };
-        if self.list.is_beyond_window(request) && self.audit.is_repetition(request, &response) {
+        if self.list.spec().is_beyond_window(request) && self.audit.is_repetition(request, &response) {
             self.list.end_at_window();
             self.cancel_in_flight();
             return Ok((Accepted::default(), Selection::All));
@@ -277,7 +277,7 @@ impl SliceFetcher {
             Err(error) => {
                 // Sent again if the caller continues.
                 self.cancel_in_flight();
-                if !self.list.is_beyond_window(&request) || !is_refusal(&error) {
+                if !self.list.spec().is_beyond_window(&request) || !is_refusal(&error) {
                     return Some(Err(error));
                 }
                 self.list.end_at_window();
@@ -360,7 +360,7 @@ fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
             // Another pass finds what a ranked list has left.
             let is_ranked = list.spec().kind == ListKind::Ranked;
             let is_known = request.height_bound.is_none() && !is_ranked && is_listed;
-            is_known && !list.is_beyond_window(request)
+            is_known && !list.spec().is_beyond_window(request)
         }
     }
 }

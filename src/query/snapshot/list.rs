@@ -211,11 +211,6 @@ impl ListReader {
         if let Self::Counted(reader) = self { reader.checkpoint_after(request, response) } else { None }
     }
 
-    /// True if a request begins where the API may return no more records, whatever it reported before.
-    pub fn is_beyond_window(&self, request: &PageRequest) -> bool {
-        self.spec().is_beyond_window(request)
-    }
-
     /// True if a final look is due at records that have moved beyond the result window.
     pub fn is_look_beyond_window(&self) -> bool {
         let list = self.list();

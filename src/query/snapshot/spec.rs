@@ -79,7 +79,7 @@ impl ListSpec {
         self.result_window.is_some_and(|window| (self.window()..=window.saturating_add(window / 20)).contains(&total))
     }
 
-    /// True if a request begins where the API may return no more records.
+    /// True if a request begins where the API may return no more records, whatever it reported before.
     pub fn is_beyond_window(&self, request: &PageRequest) -> bool {
         request.purpose == Purpose::Records && (request.page - 1).saturating_mul(request.limit) >= self.window()
     }
