@@ -128,23 +128,26 @@ enum Purpose {
     Creation,
 }
 
+impl Purpose {
+    fn any(random: &mut Random) -> Self {
+        match random.below(100) {
+            0..=47 => Self::Payment,
+            48..=91 => Self::Tokens,
+            92..=97 => Self::Call,
+            _ => Self::Creation,
+        }
+    }
+}
+
 impl<'w> History<'w, '_> {
     fn transaction<S: Sink>(&mut self, block: &Block, random: &mut Random, sink: &mut S) -> Result<(), S::Error> {
         let world = self.world;
         let progress = self.made * 1_000 / world.transactions.max(1);
         let crowded = world.transactions >= CROWDED_FROM && self.made == world.transactions / 2;
-        let purpose = match random.below(100) {
-            _ if crowded => Purpose::Tokens,
-            0..=47 => Purpose::Payment,
-            48..=91 => Purpose::Tokens,
-            92..=97 => Purpose::Call,
-            _ => Purpose::Creation,
-        };
+        let any = Purpose::any(random);
+        let purpose = if crowded { Purpose::Tokens } else { any };
         let (sender, from) = self.sender(progress, random);
-        let nonce = sender.map_or(0, |sender| self.nonces[sender]);
-        if let Some(sender) = sender {
-            self.nonces[sender] += 1;
-        }
+        let nonce = sender.map_or(0, |sender| self.next_nonce(sender));
         let token = world.moving(random);
         let (to, to_contract, method, used) = match purpose {
             Purpose::Payment => (world.address(world.person(random, progress)).to_owned(), false, "", 21_000),
@@ -191,6 +194,11 @@ impl<'w> History<'w, '_> {
             self.due += 1;
         }
         Ok(())
+    }
+
+    fn next_nonce(&mut self, sender: Account) -> i64 {
+        self.nonces[sender] += 1;
+        self.nonces[sender] - 1
     }
 
     /// The account that sends a transaction, and its address; no account if there are several.

@@ -45,6 +45,15 @@ pub struct Token {
     logo: String,
 }
 
+fn name_and_symbol(index: usize) -> (String, String) {
+    let first = NAMES[index % NAMES.len()];
+    let second = THINGS[(index / NAMES.len()) % THINGS.len()];
+    let round = index / (NAMES.len() * THINGS.len());
+    let number = if round == 0 { String::new() } else { format!(" {}", round + 1) };
+    let name = if index == SPAM { "Free \"Airdrop\" \u{2714}".into() } else { format!("{first} {second}{number}") };
+    (name, format!("{}{}{}", &first[..2], &second[..1], index).to_uppercase())
+}
+
 impl Token {
     pub fn new(random: &mut Random, index: usize) -> Self {
         let protocol = match index % 10 {
@@ -55,12 +64,7 @@ impl Token {
         };
         let fungible = matches!(protocol, "ERC20" | "ERC10");
         let precision = if fungible { [18, 18, 6, 8, 18, 0, 2, 18][index % 8] } else { 0 };
-        let first = NAMES[index % NAMES.len()];
-        let second = THINGS[(index / NAMES.len()) % THINGS.len()];
-        let round = index / (NAMES.len() * THINGS.len());
-        let number = if round == 0 { String::new() } else { format!(" {}", round + 1) };
-        let name = if index == SPAM { "Free \"Airdrop\" \u{2714}".into() } else { format!("{first} {second}{number}") };
-        let symbol = format!("{}{}{}", &first[..2], &second[..1], index).to_uppercase();
+        let (name, symbol) = name_and_symbol(index);
         let newest = if index < MOVING { HEAD_TIME - SPAN_MS - DAY_MS } else { HEAD_TIME - DAY_MS };
         let largest = u128::from(1 + random.below(9)) * 10_u128.pow(3 + random.below(9) as u32);
         let mut supply = largest;
