@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 # Maximum number of times that a list is counted, which may grow meanwhile.
 MAX_COUNTS = 3
-# A count above this part of the result window may be that of the window, in place of a greater one.
-BELOW_WINDOW = 0.99
 # Number of requests up to which queries are run without a look at the list that they are parts of.
 DIRECT = 2
 
@@ -164,7 +162,8 @@ class Narrowing:
             return None
         page = self._first_record(self._list_client, self._given, spent)
         total = None if page is None else page.total
-        return total if total is not None and total < self._window * BELOW_WINDOW else None
+        # A count near the result window may be that of the window, in place of a greater one.
+        return None if total is None or self._query._reaches_result_window(total) else total  # noqa: SLF001
 
     def _count(self, client: Client, wanted: Arguments, spent: list[Report]) -> int | None:
         """Number of records of a list, from a page of one record."""
@@ -187,14 +186,6 @@ class Narrowing:
         return None if query.report.reasons else last
 
     @property
-    def _window(self) -> float:
-        """Number of records to which the list can be paged."""
-        if self._list_client is None or ENDPOINTS[self.resource]["chain"] != "main":
-            return math.inf
-        window: float = self._list_client.deployment.result_window
-        return window
-
-    @property
     def page_size(self) -> int:
         return int(self._options.get("page_size") or page_size(self.resource))
 
@@ -202,7 +193,7 @@ class Narrowing:
         """Pages of a list after those that its last run has delivered."""
         if self._list_client is None:
             return Remainder(0, 0, is_capped=False)
-        return Remainder.of(query, self.page_size, self._window)
+        return Remainder.of(query, self.page_size)
 
     def located_by(self, queries: list[Query[Any]]) -> tuple[list[str], Query[Transaction]] | None:
         """Hashes that the main chain's list can be narrowed to only by the heights of their lookup."""

@@ -30,20 +30,21 @@ class Remainder:
     pages: int
     # Records of the whole list, as far as it is known.
     length: int
-    # True if the list ends at the result window.
+    # True if the list may end at the result window.
     is_capped: bool
     # False if the API reports no length.
     is_known: bool = True
 
     @classmethod
-    def of(cls, query: Query[Any], page_size: int, result_window: float) -> Remainder:
+    def of(cls, query: Query[Any], page_size: int) -> Remainder:
         match query._progress():  # noqa: SLF001 - of this package
             case "pages", done, int(total):
-                return cls(total - done, total * page_size, is_capped=total * page_size >= result_window)
+                left, length = total - done, total * page_size
             case "records", done, int(total):
-                return cls(math.ceil((total - done) / page_size), total, is_capped=total >= result_window)
+                left, length = math.ceil((total - done) / page_size), total
             case _:
                 return cls(sys.maxsize, sys.maxsize, is_capped=False, is_known=False)
+        return cls(left, length, is_capped=query._reaches_result_window(length))  # noqa: SLF001 - of this package
 
 
 def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime]] | None:

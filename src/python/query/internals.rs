@@ -57,6 +57,11 @@ impl Query {
         (progress.unit, progress.done, progress.total)
     }
 
+    /// True if a list of this many records may have more than its pages show.
+    fn _reaches_result_window(&self, records: u64) -> bool {
+        self.start.query().reaches_result_window(records)
+    }
+
     /// Order in which new records join the result, where it is known.
     fn _growth_order(&self) -> Option<&'static str> {
         self.start.query().growth_order().map(|order| match order {

@@ -8,7 +8,7 @@ use crate::cache::Anchor;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Chain, Endpoint, certain_window, endpoint};
+use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
 use crate::query::results::{KeyedRows, SharedReport};
@@ -179,10 +179,7 @@ impl<'c> ChainHeights<'c> {
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
     async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
-        let endpoint = declared(self.chain);
-        let deployment = &self.client.settings().deployment;
-        let size = deployment.page_size_max(endpoint).map_or(1, u64::from);
-        let window = deployment.max_results(endpoint.limit);
+        let list = self.list(Vec::new(), None)?;
         let mut oldest = None;
         // A list that grows has a further page now and then, but not at each of these.
         for _ in 0..MAX_LAST_PAGES {
@@ -192,7 +189,7 @@ impl<'c> ChainHeights<'c> {
             match page.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
-                    let is_listed = window.is_none_or(|window| pages * size < certain_window(window));
+                    let is_listed = !list.reaches_result_window(pages * list.page_size());
                     return Ok((oldest, is_listed && page.total_pages == Some(pages)));
                 }
             }

@@ -305,7 +305,7 @@ impl Query {
     }
 
     /// True if a list of this many records ends about at the result window.
-    pub(in crate::query) fn reaches_result_window(&self, records: u64) -> bool {
+    pub fn reaches_result_window(&self, records: u64) -> bool {
         self.result_window().is_some_and(|window| records >= certain_window(window))
     }
 
