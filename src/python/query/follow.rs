@@ -252,8 +252,7 @@ fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<Foll
 /// Settle distance; 12 by default.
 fn distance(settle: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     let Some(settle) = settle else { return Ok(12) };
-    let read = if settle.is_instance_of::<PyBool>() { None } else { u64::read(settle).ok() };
-    read.ok_or_else(|| {
+    u64::read(settle).map_err(|_| {
         Error::parameter("settle", arguments::rejected("must be a number of heights, an integer from 0", settle)).into()
     })
 }
