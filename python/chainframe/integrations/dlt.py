@@ -106,8 +106,10 @@ def follow(
     )
     def rows() -> Iterator[pa.Table]:
         state = dlt.current.resource_state()
-        loaded = _Loaded(state.get("heights", []), _remembered(settle))
         follower = query.follow(start=state.get("cursor", "beginning"), settle=settle, poll=None, undo=True)
+        # A follower undoes nothing below the heights that it remembers.
+        limit = 2 * query._num_remembered(settle)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        loaded = _Loaded(state.get("heights", []), limit)
         schema = None
         for event in follower:
             if isinstance(event, Undo):
@@ -127,11 +129,6 @@ def follow(
         query._warn_if_incomplete(follower.report)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
     return rows()
-
-
-def _remembered(settle: int) -> int:
-    """Return how many loaded heights are kept: twice those that a follower keeps, below which it undoes nothing."""
-    return 2 * (2 * settle + 16)
 
 
 class _Loaded:

@@ -211,6 +211,12 @@ impl Query {
         Ok(merged?.to_json())
     }
 
+    /// Heights that a follower remembers with a settle distance.
+    #[staticmethod]
+    fn _num_remembered(settle: u64) -> usize {
+        FollowOptions::num_remembered(settle)
+    }
+
     /// Values of a set; none of a query of one value.
     #[getter]
     fn _values(&self) -> Vec<String> {

@@ -58,6 +58,11 @@ pub struct FollowOptions {
 impl FollowOptions {
     /// As many as the API lets one page through, as a rule.
     pub const MAX_ROWS: u64 = 10_000;
+
+    /// Delivered heights that are remembered with a settle distance.
+    pub fn num_remembered(settle: u64) -> usize {
+        2 * settle as usize + REMEMBERED
+    }
 }
 
 /// A query that can be followed.
@@ -148,7 +153,7 @@ impl FollowPlan {
             },
             page_size: list_spec(&list, None).page_size,
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
-            remembered: 2 * options.settle as usize + REMEMBERED,
+            remembered: FollowOptions::num_remembered(options.settle),
         };
         Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared: start.shared_heights() })
     }
