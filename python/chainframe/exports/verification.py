@@ -58,6 +58,8 @@ class Verification:
         Number of requests that were sent.
     differences : tuple of Difference
         What differs, in the order in which it was found.
+    reasons : tuple of str
+        Reasons why the records that were requested for the comparison may be incomplete, as in `Report.reasons`.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Verification:
     sampled: dict[str, int]
     requests: int
     differences: tuple[Difference, ...]
+    reasons: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -112,6 +115,7 @@ class Verification:
         ]
         if self.sampled:
             lines.append(f"an error in 1 of 1,000 records is found with {self.confidence():.1%} probability")
+        lines += [f"what was requested may be incomplete: {reason}" for reason in self.reasons[:SHOWN]]
         lines += map(str, self.differences[:SHOWN])
         if len(self.differences) > SHOWN:
             lines.append(f"and {len(self.differences) - SHOWN:,} more")

@@ -99,13 +99,22 @@ class Verifier:
         self._key = [name for name in record["identity"] if name in manifest.schema]
         self._chain: dict[str, str] = {ENDPOINTS[self._call]["chain"]: manifest.query["chain"]}
         self._requests = 0
+        # In the order in which they were given, each once.
+        self._reasons: dict[str, None] = {}
 
     def run(self) -> Verification:
         damaged = [Difference("files", "damaged", name) for name in damaged_files(self._path, self._manifest)]
         found = {} if damaged else {way: compare() for way, compare in self.ways()}
         sampled = {way: one.records for way, one in found.items() if one.records}
         differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
-        return Verification(self._manifest.rows, len(self._manifest.parts), sampled, self._requests, tuple(differences))
+        return Verification(
+            self._manifest.rows,
+            len(self._manifest.parts),
+            sampled,
+            self._requests,
+            tuple(differences),
+            tuple(self._reasons),
+        )
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
         has_heights = "height" in self._params or self._is_range
@@ -159,6 +168,7 @@ class Verifier:
         )
         records = query.collect()
         self._requests += records.report.requests
+        self._reasons |= dict.fromkeys(records.report.reasons)
         columns = self._columns if call == self._call else None
         numbers: Any = self._manifest.numbers
         return self.exact(records.to_arrow(numbers, columns=columns).to_pylist())
@@ -284,6 +294,7 @@ class Verifier:
         for tx_id in self._random.sample(sorted(transfers), min(self._sample, len(transfers))):
             logs = self._client.logs(tx_id, chain=self._chain.get("main")).collect()
             self._requests += logs.report.requests
+            self._reasons |= dict.fromkeys(logs.report.reasons)
             if not logs.report.complete:
                 continue
             moved = [

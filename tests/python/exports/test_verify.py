@@ -363,3 +363,14 @@ def test_export_that_ends_before_its_list_has_no_balances(tmp_path: Path) -> Non
             verification = export.verify(sample=5, seed=1)
             assert verification.sampled.get("invariants") == sampled
             assert not [one for one in verification.differences if one.way == "invariants"]
+
+
+def test_reasons_of_the_second_reading_are_part_of_the_verification(tmp_path: Path) -> None:
+    with (
+        LocalService(transactions=3_000, seed=7, max_result_window=100) as service,
+        service.client(rate_limit=None) as client,
+    ):
+        verification = client.tokens().to_parquet(tmp_path / "tokens").verify()
+        assert any("can be paged through" in reason for reason in verification.reasons)
+        assert f"may be incomplete: {verification.reasons[0]}" in str(verification)
+        assert client.blocks(max_items=20).to_parquet(tmp_path / "blocks").verify().reasons == ()
