@@ -55,6 +55,8 @@ pub struct ListAudit {
     repeats: Repeats,
     unreturned: Unreturned,
     growth: Growth,
+    /// True if a reading of the list that was discarded has received records.
+    had_records: bool,
     /// True if the reader has ended a list whose records are all wanted.
     is_whole: bool,
     /// Subject of the request of the audit that is in flight.
@@ -88,6 +90,7 @@ impl ListAudit {
             repeats: Repeats::default(),
             unreturned: Unreturned::default(),
             growth: Growth::default(),
+            had_records: false,
             is_whole: false,
             sought: Sought::default(),
             places: if offset > 0 { Places::continued() } else { Places::default() },
@@ -142,7 +145,8 @@ impl ListAudit {
     pub fn after_discarded(self, discarded: Self) -> Self {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
-        Self { lengths, unreturned, ..self }
+        let had_records = discarded.had_records || discarded.returned > 0;
+        Self { lengths, unreturned, had_records, ..self }
     }
 
     /// Records that were returned twice and are not proven to be two.
@@ -311,6 +315,9 @@ impl ListAudit {
         let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
         if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
             return Err("the list has more records than were returned".into());
+        }
+        if end.is_whole && self.had_records && self.next == 0 {
+            return Err("the list became empty while it was read".into());
         }
         if end.is_whole && self.short_pages.may_lack_newest(self.next) {
             return Err("the first page has fewer records than it says, and others seem to be newer".into());

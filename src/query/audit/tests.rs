@@ -203,6 +203,16 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
 }
 
 #[test]
+fn list_that_is_empty_after_a_reading_of_records_was_discarded_is_a_contradiction() {
+    let mut discarded = ListAudit::new(ONE_BLOCK, 0, &[]);
+    take(&mut discarded, 1, &keys(&[1]), 1).unwrap();
+    let again = ListAudit::new(ONE_BLOCK, 0, &[]).after_discarded(discarded);
+    let audit = ListAudit::new(ONE_BLOCK, 0, &[]).after_discarded(again);
+    assert!(audit.on_end(&WHOLE).unwrap_err().contains("became empty"));
+    assert!(ListAudit::new(ONE_BLOCK, 0, &[]).on_end(&WHOLE).is_ok());
+}
+
+#[test]
 fn record_below_a_returned_one_in_a_discarded_reading_is_looked_for() {
     for (discarded, shown, is_there) in [
         (&[1, 2, 3][..], &[1, 2, 3, 4][..], true),
