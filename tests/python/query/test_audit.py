@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from chainframe.testing import LocalService
 from reference_client import ENDPOINTS
 from strict_server import Request, Response, StrictServer, page_of, rows_of
 
@@ -379,3 +380,14 @@ def test_follower_reads_on_below_pages_that_contradict_its_filter(server: Strict
         assert found == list(range(1, len(found) + 1))
         assert len(found) >= 18
         assert "contradict address" in follower.report.reasons[0]
+
+
+def test_list_of_one_of_several_senders_has_the_transaction() -> None:
+    with LocalService(transactions=1_500, seed=5) as service, service.client() as client:
+        together = [each for each in client.transactions() if "," in (each.input or "")]
+        assert together
+        for transaction in together[:20]:
+            for address in set((transaction.input or "").split(",")):
+                listed = client.address_transactions(address).collect()
+                assert transaction.tx_id in {each.tx_id for each in listed}
+                assert not any("contradict" in reason for reason in listed.report.reasons)
