@@ -45,7 +45,7 @@ def where(request: FixtureRequest, tmp_path: Path, database: str) -> str:
     [
         ("duckdb", "alter amount type decimal(38, 2)"),
         ("duckdb", "alter amount type double"),
-        ("duckdb", "alter transaction_time type timestamp_s"),
+        ("duckdb", "alter transaction_time type timestamp_s using transaction_time::timestamp::timestamp_s"),
         ("duckdb", "alter transaction_time type timestamp"),
         ("duckdb", "alter transaction_time type date"),
         ("duckdb", "drop column tx_id"),

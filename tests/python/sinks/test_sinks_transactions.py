@@ -150,6 +150,8 @@ def test_lock_of_a_session_is_no_open_transaction(url: str) -> None:
     with postgresql.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute("select pg_advisory_lock(1)")
         connection.commit()
+        if connection.adbc_connection.get_option("adbc.postgresql.transaction_status") != "idle":
+            pytest.skip("this driver begins the next transaction at once, to which the lock may belong")
         assert run(Query(EVENTS), sink_of(connection, TABLE), 12).rows_added == 12
         cursor.execute("select pg_advisory_unlock(1)")
         assert cursor.fetchall() == [(True,)]
