@@ -16,7 +16,7 @@ demo: .venv/pip
 	$(BIN)/python examples/first_look.py
 
 demo-packages: .venv/pip
-	nice $(PIP) install --group demo $$($(BIN)/python scripts/extra_requirements.py all)
+	packages=$$($(BIN)/python scripts/extra_requirements.py all) && nice $(PIP) install --group demo $$packages
 
 # The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
 # do types and tests, which wait now and then.
@@ -192,8 +192,8 @@ build: .venv/pip
 	rm -rf dist
 	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
-# Packages that are to be there before the wheel; two pips at a time would write the same files.
-PACKAGES ?=
+# Packages that are to be there before the wheel, which needs some of them: two pips at a time would write the same files.
+PACKAGES :=
 install: build $(PACKAGES)
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
 	$(PIP) install "$$(echo dist/*.whl)[all]"

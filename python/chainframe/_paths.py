@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from chainframe._objects import ObjectPath
 
+# Parameters of paths that are options of the command; others are its arguments.
+OPTIONS = {"cursor_file", "output", "since", "target"}
 URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
@@ -69,8 +71,7 @@ def reachable(path: Path, parameter: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         _refuse_file(path.parents, path, parameter)
     except OSError as error:
-        message = f"{path}: {error.strerror or error}"
-        raise ExportError(message, path=str(path), errno=error.errno) from None
+        raise _path_error(path, parameter, error.strerror or str(error), error.errno) from None
     return path
 
 
@@ -126,15 +127,21 @@ def check_directory(path: Path | ObjectPath, parameter: str) -> None:
 def check_parent(path: Path, parameter: str) -> None:
     """Raises `ExportError` unless the directory of a file exists."""
     if not path.parent.is_dir():
-        message = f"{parameter} ({path}): {path.parent} is not a directory; create it first"
-        raise ExportError(message, path=str(path))
+        raise _path_error(path, parameter, f"{path.parent} is not a directory; create it first")
 
 
 def _refuse_file(directories: Iterable[Path], path: Path, parameter: str) -> None:
     for each in directories:
         if each.exists() and not each.is_dir():
-            message = f"{parameter} ({path}): {each} is not a directory; name another path"
-            raise ExportError(message, path=str(path))
+            raise _path_error(path, parameter, f"{each} is not a directory; name another path")
+
+
+def _path_error(path: Path, parameter: str, problem: str, errno: int | None = None) -> ExportError:
+    message = f"({path}): {problem}"
+    error = ExportError(f"{parameter} {message}", path=str(path), errno=errno)
+    if parameter in OPTIONS:
+        error._set_shell_text(f"--{parameter.replace('_', '-')} {message}")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return error
 
 
 def check_file(path: Path) -> None:

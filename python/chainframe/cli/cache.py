@@ -33,7 +33,7 @@ def _cache(options: argparse.Namespace) -> Cache:
         if cache is None:
             raise ConfigError("no cache: pass --directory or set CHAINFRAME_CACHE")
         return cache
-    directory = local_path(options.directory, "--directory")
+    directory = local_path(options.directory, "directory")
     if not directory.is_dir():
         raise ConfigError(f"{directory} does not exist; name the directory that Client(cache=...) uses")
     return Cache(directory)

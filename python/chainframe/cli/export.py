@@ -139,7 +139,7 @@ def destination(
     rows_per_group: int | None,
 ) -> Destination:
     """Checks the options of the output before anything is sent."""
-    path = None if output in {None, "-"} else location(output, "--output")
+    path = None if output in {None, "-"} else location(output, "output")
     encoding = Encoding(compression or "zstd", rows_per_group or ROWS_PER_GROUP)
     is_named_directory = path is not None and str(output).endswith(("/", os.sep))
     is_directory = is_named_directory or (isinstance(path, Path) and path.is_dir())
@@ -149,7 +149,7 @@ def destination(
     if series:
         _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})
     if path and is_directory:
-        check_directory(path, "--output")
+        check_directory(path, "output")
         named = None if is_named_directory else form_of(suffix_of(path))
         if form is None and named and named[0] != "parquet":
             ways = f"for Parquet files in it, name it {output}/; for {named[0]}, name a file"
@@ -175,7 +175,7 @@ def _is_file(path: Location) -> bool:
     """True unless what is at the path is a pipe or a device; raises if no file can be made there."""
     if isinstance(path, ObjectPath):
         return True
-    check_parent(path, "--output")
+    check_parent(path, "output")
     if _is_device(path):
         return False
     check_file(path)

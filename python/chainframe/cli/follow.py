@@ -98,7 +98,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
         undo=given["undo"],
         columns=output["columns"],
         numbers=output["numbers"],
-        cursor=CursorFile(local_path(given["cursor_file"], "--cursor-file")) if given["cursor_file"] else None,
+        cursor=CursorFile(local_path(given["cursor_file"], "cursor_file")) if given["cursor_file"] else None,
     )
 
 
@@ -111,7 +111,7 @@ class CursorFile:
     @contextmanager
     def locked(self) -> Generator[None]:
         """One run has the file at a time: two would print the same records, and each overwrite the other's position."""
-        check_parent(reachable(self.path, "--cursor-file"), "--cursor-file")
+        check_parent(reachable(self.path, "cursor_file"), "cursor_file")
         check_file(self.path)
         lock = self.path.with_name(f".{self.path.name}.lock")
         message = f"--cursor-file {self.path} is locked by another run; wait until it ends, or name another file"

@@ -232,26 +232,50 @@ def test_path_below_a_file_is_refused_with_both_paths(
     path = file / f"{below}{suffix}"
     with pytest.raises((cf.ExportError, cf.ConfigError, cf.CassetteError)) as caught:
         BELOW_A_FILE[call](client.blocks(), path)
-    message = str(caught.value)
-    assert message.startswith(("path (", "since (", "series (", "directory (", "target (", "db (", f"{path}: "))
-    assert str(path.with_suffix("")) in message
-    assert "directory; name another path" in message or message.endswith("; name a directory that can be written")
+    problem = f"{file} is not a directory; name another path"
+    parameters = {"since": "since", "read": "series", "open": "directory", "sync": "target", "db": "db"}
+    if call == "cache":
+        assert str(caught.value).startswith(f"directory ({path}) cannot be created: ")
+    elif call == "cassette":
+        assert str(caught.value) == f"{path}: {problem}"
+    else:
+        shown = path.with_suffix(".duckdb") if call == "sync of a database" else path
+        shown = path.with_suffix(".parquet") if call == "to_parquet of records" else shown
+        assert str(caught.value) == f"{parameters.get(call.split(maxsplit=1)[0], 'path')} ({shown}): {problem}"
     assert file.read_text() == "kept"
 
 
-@pytest.mark.parametrize(
-    "option", [["-o", "plain/x/"], ["-o", "plain/x.csv"], ["-o", "plain/"], ["--follow", "--cursor-file", "plain/x"]]
-)
-def test_command_names_the_option_of_a_path_below_a_file(
-    at_service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, option: list[str]
+OPTIONS = [
+    (["-o", "plain/x/"], "--output (plain/x): plain is not a directory; name another path"),
+    (["-o", "plain/x.csv"], "--output (plain/x.csv): plain is not a directory; name another path"),
+    (["-o", "plain/"], "--output (plain): plain is not a directory; name another path"),
+    (["-o", "new/", "--since", "plain/x"], "--since (plain/x): plain is not a directory; name another path"),
+    (["--sync", "plain/x.duckdb"], "--sync (plain/x.duckdb): plain is not a directory; name another path"),
+    (
+        ["--sync", "absent/x.duckdb", "--table", "t"],
+        "--sync (absent/x.duckdb): absent is not a directory; create it first",
+    ),
+    (["-o", "http://h/x"], "--output (http://...) must be a local path, or begin with s3://, gs://, az:// or file://"),
+    (
+        ["--follow", "--cursor-file", "plain/x"],
+        "--cursor-file (plain/x): plain is not a directory; name another path",
+    ),
+    (
+        ["--follow", "--cursor-file", "http://h/x"],
+        "--cursor-file (http://...) must be a local path; write to a local directory, then copy it",
+    ),
+]
+
+
+@pytest.mark.usefixtures("at_service")
+@pytest.mark.parametrize(("options", "message"), OPTIONS)
+def test_command_names_the_option_of_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, options: list[str], message: str
 ) -> None:
-    del at_service
     monkeypatch.chdir(tmp_path)
     Path("plain").touch()
-    assert main(["blocks", *option]) == 2
-    name = option[-2].replace("-o", "--output")
-    path = option[-1].rstrip("/")
-    assert capsys.readouterr().err == (f"chainframe: {name} ({path}): plain is not a directory; name another path\n")
+    assert main(["blocks", *options]) != 0
+    assert capsys.readouterr().err == f"chainframe: {message}\n"
 
 
 def test_windows_drive_is_not_a_scheme() -> None:
