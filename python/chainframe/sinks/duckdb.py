@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._paths import refuse_link
+from chainframe._paths import is_utf8, refuse_link
+from chainframe.errors import ExportError
 from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import (
     STATE,
@@ -30,13 +33,14 @@ from chainframe.sinks.contract import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from pathlib import Path
 
     from duckdb import DuckDBPyConnection
 
 BATCH = f"{STATE}_batch"
-DAMAGED = ("not a valid DuckDB", "Corrupt database", "read enough bytes")
+DAMAGED = ("not a valid DuckDB", "Corrupt database", "read enough bytes", "WAL does not match")
 """Parts of the messages for a file that no other attempt opens; the library has one class for all errors of files."""
+MAGIC = b"DUCK"
+"""Bytes of a database from byte 8 on, also of an encrypted one."""
 
 
 class DuckDbSink(Sink):
@@ -201,22 +205,83 @@ def _kind(error: duckdb.Error) -> Failure:
 
 def connect(path: Path, table: str) -> DuckDbSink:
     """Open a database file."""
-    for file in (path, path.with_name(f"{path.name}.wal")):
-        refuse_link(file)
+    try:
+        _check_files(path)
+        if not path.exists():
+            _create(path)
+        # A run that was killed left them. They are of no use to any run, since there is a database now.
+        with suppress(OSError):
+            for file in path.parent.glob(f"{_temporary_name(path)}*"):
+                file.unlink()
+    except OSError as error:
+        message = f"target ({path}): {error.strerror or error}; name another file"
+        raise ExportError(message, path=str(path), errno=error.errno) from error
     with database_errors(table, duckdb.Error, _kind):
         # A relative path such as `md:a.db` names a service to the library.
-        if not path.exists():
-            _create(path.absolute())
         return DuckDbSink(duckdb.connect(path.absolute()), table, is_own=True)
 
 
-def _create(path: Path) -> None:
-    """Makes an empty database, completely or not at all: a full disk would leave one that no later run opens."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+def _check_files(path: Path) -> None:
+    """Raise `ExportError` for files that the library would discard, fail on for good, or open with an extension."""
+    if not is_utf8(str(path.absolute())):
+        raise ExportError(f"target ({path}): its name is not UTF-8; rename it or its directory", path=str(path))
+    log = path.with_name(f"{path.name}.wal")
+    for file in (path, log):
+        refuse_link(file)
+    has_log = True
     try:
-        duckdb.connect(temporary).close()
+        # Not `exists`, which is also false for a name that is too long.
+        log.lstat()
+    except FileNotFoundError:
+        has_log = False
+    # In this order, since another run makes the database before its log.
+    if has_log and not path.exists():
+        message = f"target ({path}): {log.name} is of a database that is not there; restore it, or remove the file"
+        raise ExportError(message, path=str(path))
+    if not _may_be_database(path):
+        raise ExportError(f"target ({path}): {path.name} is not a DuckDB database; name another file", path=str(path))
+
+
+def _may_be_database(path: Path) -> bool:
+    """Tell whether a file begins as a database does. The library would download an extension to read one of SQLite."""
+    with suppress(OSError):
+        if not path.is_file() or _is_open(path):
+            return True
+        with path.open("rb") as file:
+            start = file.read(12)
+        return not start or start[8:] == MAGIC
+    return True
+
+
+def _is_open(path: Path) -> bool:
+    """Tell whether this process has a file open. On Unix, to close it once more ends the locks of its connections."""
+    file = path.stat()
+    for descriptor in Path("/dev/fd").iterdir():
+        # That of the listing is closed.
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(int(descriptor.name)), file):
+                return True
+    return False
+
+
+def _create(path: Path) -> None:
+    """Make an empty database, completely or not at all: a full disk would leave one that no later run opens."""
+    temporary = path.absolute().with_name(f"{_temporary_name(path)}{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        with database_errors(str(path), duckdb.Error, _kind):
+            duckdb.connect(temporary).close()
         # Where another run has made one meanwhile, or the file system has no links, the library opens or creates it.
         with suppress(OSError):
             os.link(temporary, path)
+    except ExportError as error:
+        reason = str(error).removeprefix(f"{path}: ").replace(str(temporary), str(path))
+        message = f"target ({path}): {reason}; make its directory writable and free space, or name another file"
+        raise ExportError(message, path=str(path), errno=error.errno, retryable=error.retryable) from error.__cause__
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def _temporary_name(path: Path) -> str:
+    """The beginning of a name under which a database is made. It is short, since that of the database may be long."""
+    return f".duckdb-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}-"

@@ -216,6 +216,7 @@ def test_full_disk_is_an_error_with_its_number_that_does_not_pass() -> None:
 
 
 FULL_DISK = """
+import errno
 import resource
 import sys
 import duckdb
@@ -231,7 +232,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), hard))
 try:
     run(Query(EVENTS), sink_of(path, TABLE), 12)
 except cf.ExportError as error:
-    print(error.retryable)
+    message = str(error)
+    print(error.retryable, error.errno == errno.EFBIG, message.startswith(f"target ({path}): "), ".tmp" in message)
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 run(Query(EVENTS), sink_of(path, TABLE), 12)
 with duckdb.connect(path) as connection:
@@ -246,7 +248,7 @@ def test_database_that_a_full_disk_interrupted_is_made_by_the_next_run(tmp_path:
     command = [sys.executable, "-c", FULL_DISK, str(size)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert (done.stdout.splitlines(), done.stderr) == (["False", "True", "['chain.duckdb']"], "")
+    assert (done.stdout.splitlines(), done.stderr) == (["False True True False", "True", "['chain.duckdb']"], "")
 
 
 def test_damaged_database_is_no_error_that_passes(tmp_path: Path) -> None:
