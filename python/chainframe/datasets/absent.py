@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyarrow import compute as pc
 
 from chainframe.datasets.plan import arguments
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Callable, Sequence
 
     from chainframe import Query
 
 
-class Gaps:
-    """Gaps in the heights of a list of blocks that is read from the newest one down."""
+# Most heights of gaps that are compared with the filter.
+MAX_MISSING = 10_000
 
-    def __init__(self) -> None:
+
+class Gaps:
+    """Gaps that the filter accepts in the heights of a list of blocks, which is read from the newest one down."""
+
+    def __init__(self, schema: pa.Schema, column: str | None, keep: Callable[[pa.Table], pa.Table]) -> None:
+        self._schema = schema
+        self._column = column or ""
+        self._keep = keep
         self._lowest: int | None = None
         self._missing: int = 0
 
-    def on_heights(self, heights: pa.Array[Any]) -> None:
-        """Takes the heights of a batch."""
-        known = pc.unique(heights.drop_null())
-        if not len(known):
-            return
-        top = pc.max(known).as_py()
-        lowest = pc.min(known).as_py()
-        self._missing += top - lowest + 1 - len(known)
-        if self._lowest is not None and top < self._lowest:
-            self._missing += self._lowest - top - 1
-        self._lowest = lowest
+    def on_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch of the list."""
+        known: list[Any] = pc.unique(batch.column(self._column).drop_null()).to_pylist()
+        heights = sorted(known, reverse=True)
+        above = heights[:1] if self._lowest is None else [self._lowest]
+        for upper, height in pairwise([*above, *heights]):
+            if height < upper - 1:
+                self._missing += self._accepted(range(height + 1, upper)[-MAX_MISSING:])
+        self._lowest = heights[-1] if heights else self._lowest
 
     def reason(self) -> str | None:
         """Why the result is incomplete; `None` without a gap."""
         if not self._missing:
             return None
         return f"The heights of blocks have gaps: {self._missing} blocks are missing between the others"
+
+    def _accepted(self, heights: Sequence[int]) -> int:
+        """Number of the heights that the filter accepts whatever else their blocks have."""
+        values = pa.array(heights, self._schema.field(self._column).type)
+        columns = [
+            values if field.name == self._column else pa.nulls(len(heights), field.type) for field in self._schema
+        ]
+        return len(self._keep(pa.Table.from_arrays(columns, schema=self._schema)))
 
 
 def lowest_block(runs: list[Query[Any]]) -> float:
@@ -47,10 +62,9 @@ def lowest_block(runs: list[Query[Any]]) -> float:
     return min(heights, default=math.inf)
 
 
-def absent_blocks(runs: list[Query[Any]]) -> dict[int, Query[Any]]:
-    """Empty lists of heights below blocks that were received before."""
+def absent_blocks(runs: list[Query[Any]], highest: float) -> dict[int, Query[Any]]:
+    """Empty lists of heights below blocks that were received before, the highest of which is given."""
     absent: dict[int, Query[Any]] = {}
-    highest = -math.inf
     for run in runs:
         height = _height(run)
         if height is None:

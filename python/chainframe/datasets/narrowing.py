@@ -249,7 +249,7 @@ class Narrowing:
         spent.append(look_up.report)
         if found is None:
             return queries
-        for batch in found.to_arrow(columns=["tx_id", "height"]).to_batches():
+        for batch in found.to_arrow().to_batches():
             received.add(batch, is_looked_up=True)
         heights = {transaction.height for transaction in found}
         if len(found) < len({item.lower() for item in hashes}) or None in heights:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from chainframe.datasets.absent import Gaps, absent_blocks, lowest_block
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.projection import Projected
-from chainframe.datasets.received import LACKING, Received
+from chainframe.datasets.received import LACKING, Received, block_columns
 from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
 from chainframe.errors import PaginationDriftError
@@ -47,11 +48,18 @@ class Reading:
         """Reports of searches and lookups, whose records are no part of it."""
         record = record_of(self.narrowing.resource)
         self._identity: list[str] = record["identity"]
-        self._height: str | None = record["roles"]["height"]
-        self._received = Received(self._identity, self._height, keep)
+        self._roles: dict[str, str | None] = record["roles"]
+        self._keep = keep
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begins with what a scan has received."""
+        self._received = Received(self._identity, self._roles, self._keep)
         # Transactions that were looked up for their heights.
-        self._located = Received(["tx_id"], "height")
-        self._gaps = Gaps()
+        self._located = Received(["tx_id"], record_of("transactions")["roles"])
+        self._gaps = Gaps(self._argument.schema, self._roles["height"], self._keep)
+        # Greatest height of a list that was not read on.
+        self._highest: float = -math.inf
 
     def explain(self) -> str:
         queries = self.narrowing.queries()
@@ -114,6 +122,7 @@ class Reading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
+        self._forget()
         for batch in self._result():
             self._received.on_result(batch)
             self._located.on_result(batch)
@@ -122,11 +131,14 @@ class Reading:
 
     def reasons(self) -> list[str]:
         """Reasons why the result is incomplete that none of its queries has."""
-        if any(run.report.reasons for run in self.runs):
-            return []
-        is_lacking = self._received.are_lacking() or self._located.are_lacking()
-        reasons = [LACKING if is_lacking else None, self._gaps.reason()]
-        return [reason for reason in reasons if reason is not None]
+        reasons = []
+        if self._received.are_lacking() or self._located.are_lacking():
+            reasons.append(LACKING)
+        gaps = self._gaps.reason()
+        # A query whose list has gaps gives that reason itself.
+        if gaps is not None and not any(run.report.reasons for run in self.runs):
+            reasons.append(gaps)
+        return reasons
 
     def _result(self) -> Iterator[pa.RecordBatch]:
         queries = self.narrowing.queries()
@@ -175,6 +187,9 @@ class Reading:
         newest = None if bounds is None else pc.max(page.column(bounds.height)).as_py()
         left = self.narrowing.remainder(whole)
         if left.is_capped or left.pages > self.narrowing.cost(queries, newest):
+            if columns := descending(self.narrowing.resource):
+                shown = pc.max(page.column(columns[0])).as_py()
+                self._highest = -math.inf if shown is None else shown
             yield from self._abandon(stream, whole, page, queries)
             return
         yield page
@@ -190,12 +205,14 @@ class Reading:
             counts = 0 if heights is query else None
         else:
             index.add(1, page, left.length)
+            # Before the pages that are requested later.
+            self._received.add(page)
             counts = self._explored(query, heights, index)
             if counts is not None and (index.pages() < left.pages or counts > 1):
-                yield from self._abandon(stream, heights, page, self.narrowing.between(query, index.heights()))
+                yield from self._abandon(stream, heights, None, self.narrowing.between(query, index.heights()))
                 return
         if counts is None:
-            yield from self._abandon(stream, heights, page, [query])
+            yield from self._abandon(stream, heights, None, [query])
             return
         self._received.forget_newer(0, page)
         if page is not None:
@@ -326,7 +343,7 @@ class Reading:
         stream = self._stream(self._query, self.narrowing.page_size)
         for batch in stream:
             yield batch
-            self._gaps.on_heights(batch.column(height))
+            self._gaps.on_batch(batch)
             lowest = _lowest(batch, height)
             if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
                 return
@@ -336,7 +353,7 @@ class Reading:
                 rest = self._query._rest(lowest - floor)  # noqa: SLF001 - of this package
                 for following in self._stream(rest, self.narrowing.page_size):
                     yield following
-                    self._gaps.on_heights(following.column(height))
+                    self._gaps.on_batch(following)
                 return
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
             if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
@@ -347,7 +364,7 @@ class Reading:
 
     def _absent_again(self) -> Iterator[pa.RecordBatch]:
         """Reads the lists of heights again that are empty, and fails if a block is absent between others."""
-        absent = absent_blocks(self.runs) if descending(self.narrowing.resource) else {}
+        absent = absent_blocks(self.runs, self._highest) if descending(self.narrowing.resource) else {}
         if not absent:
             return
         lowest = lowest_block(self.runs)
@@ -362,7 +379,7 @@ class Reading:
             # A part of the service may have been behind.
             self._retire(absent[height])
             yield from self._stream(self.narrowing.with_arguments(absent[height], {}))
-        missing = [height for height in absent_blocks(self.runs) if height > lowest]
+        missing = [height for height in absent_blocks(self.runs, self._highest) if height > lowest]
         if missing:
             raise PaginationDriftError(
                 f"{self.narrowing.resource}: the API returned no block of height {missing[0]}, although it has blocks "
@@ -377,7 +394,7 @@ class Reading:
             names |= lookup.needed
         names.update(descending(self.narrowing.resource))
         # Columns of record keys are decoded in any case.
-        names.update(self._identity, [self._height] if self._height else [])
+        names.update(self._identity, block_columns(self._roles))
         # A batch without columns has no rows either.
         known = self._argument.schema.names
         self._decoded = [name for name in known if name in names] or known[:1]

@@ -143,7 +143,7 @@ impl Test {
             (Self::Text(expected), Value::Utf8(text)) if text == expected => Some(true),
             // Several senders or receivers are one text: another column must not decide against the one that is among them.
             (Self::Text(expected), Value::Utf8(text)) if text.contains(',') => {
-                text.split(',').any(|each| each.eq_ignore_ascii_case(expected)).then_some(true)
+                text.split(',').any(|each| each.trim().eq_ignore_ascii_case(expected)).then_some(true)
             }
             (Self::Text(expected), Value::Utf8(text)) => Some(text.eq_ignore_ascii_case(expected)),
             (Self::Digits(expected), Value::Utf8(text)) => {

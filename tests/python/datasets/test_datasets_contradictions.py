@@ -36,6 +36,8 @@ class Service:
         self.top = 2_000
         self.fork = self.top + 1
         """Height from which on the blocks are those of another fork."""
+        self.included_again: set[int] = set()
+        """Heights whose transaction both forks have."""
         for call in ("transactions", "address_transactions", "cross_chain_transactions"):
             server.on(call, partial(self.page, call))
         server.on("transactions_by_hash", self.look_up)
@@ -51,10 +53,12 @@ class Service:
         # A record whose hashes are equal does not show by which of them it was found.
         hashes["alphaTxHash"] = hashes["betaTxHash"] if height == 300 else self.digest("f", height)
         direction = {"txType": "MainToZone", "from": ADDRESS, "to": ADDRESS}
-        return {**block, **hashes, **direction, "transactionTime": time, "amount": str(height % 7 + 1), "value": "1"}
+        times = {"transactionTime": time, "betaBlockTime": time}
+        return {**block, **hashes, **direction, **times, "amount": str(height % 7 + 1), "value": "1"}
 
     def digest(self, kind: str, height: int) -> str:
-        return f"0x{kind}{'1' if height >= self.fork else '0'}{height:062x}"
+        is_other = height >= self.fork and (kind == "b" or height not in self.included_again)
+        return f"0x{kind}{'1' if is_other else '0'}{height:062x}"
 
     def page(self, call: str, request: Request) -> Response:
         query = request.query
@@ -139,9 +143,13 @@ def test_record_of_the_first_page_is_missing_from_the_heights_of_times(server: S
         assert is_reported(report) is bool(lost)
 
 
+@pytest.mark.parametrize("again", [set(), {1_999}, {1_998, 2_000}, {*range(1_990, 2_001)}])
 @pytest.mark.parametrize("depth", [3, 60])
-def test_blocks_that_are_replaced_during_the_search_are_no_contradiction(server: StrictServer, depth: int) -> None:
+def test_blocks_that_are_replaced_during_the_search_are_no_contradiction(
+    server: StrictServer, depth: int, again: set[int]
+) -> None:
     service = Service(server)
+    service.included_again = again
 
     def hidden(request: Request, _height: int) -> bool:
         if is_range(request):
@@ -153,3 +161,18 @@ def test_blocks_that_are_replaced_during_the_search_are_no_contradiction(server:
         heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
         assert sorted(heights) == [*range(1_990, 2_001)]
         assert not is_reported(report)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_records_of_pages_that_locate_times_are_missing_from_their_range(
+    server: StrictServer, *, is_lost: bool
+) -> None:
+    Service(
+        server,
+        lambda request, height: is_lost and height < 1_530 and request.query.get("startBlockHeight", "0") != "0",
+    )
+    ends = (START + dt.timedelta(seconds=12 * height) for height in (1_500, 2_001))
+    with server.client() as client:
+        heights, report = scan(client.cross_chain_transactions(page_size=20), between("zone_block_time", *ends))
+        assert sorted(heights) == [*range(1_530 if is_lost else 1_500, 2_001)]
+        assert is_reported(report) is is_lost

@@ -86,9 +86,12 @@ def test_chain_that_begins_within_a_range_has_all_its_blocks(server: StrictServe
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize(("low", "absent"), [(95, 97), (95, 96), (60, 71), (60, 70)])
-def test_block_that_the_list_lacks_above_the_lowest_wanted_one_is_a_reason(
-    server: StrictServer, low: int, absent: int
+@pytest.mark.parametrize(
+    ("low", "absent", "is_wanted"),
+    [(95, 97, True), (95, 96, True), (60, 71, True), (60, 70, True), (95, 92, False)],
+)
+def test_block_that_the_list_lacks_is_a_reason_if_the_filter_accepts_its_height(
+    server: StrictServer, low: int, absent: int, *, is_wanted: bool
 ) -> None:
     heights = [height for height in range(100, 0, -1) if height != absent]
 
@@ -101,8 +104,16 @@ def test_block_that_the_list_lacks_above_the_lowest_wanted_one_is_a_reason(
     server.on("blocks", page)
     with server.client() as client:
         dataset = client.blocks(page_size=10).dataset()
-        assert len(dataset.to_table(filter=pc.field("height") >= low)) == 100 - low
-        assert ["have gaps: 1 blocks are missing" in reason for reason in dataset.report.reasons] == [True]
+        assert len(dataset.to_table(filter=pc.field("height") >= low)) == 101 - low - is_wanted
+        assert len(dataset.report.reasons) == is_wanted
+        assert all("have gaps: 1 blocks are missing" in reason for reason in dataset.report.reasons)
+
+
+@pytest.mark.parametrize("absent", [2, 3])
+def test_absent_block_below_the_first_page_of_the_list_is_noticed(server: StrictServer, absent: int) -> None:
+    server.on("blocks", Blocks(1, {absent: 9}))
+    with server.client() as client, pytest.raises(cf.PaginationDriftError, match=f"no block of height {absent}"):
+        client.blocks(page_size=10).dataset().to_table(filter=pc.field("height") <= 3)
 
 
 def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:
