@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, check_directory, form_of, suffix_of
-from chainframe.errors import IncompleteResultError, InvalidParameterError
+from chainframe.errors import IncompleteResultError, InvalidParameterError, PaginationDriftError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
@@ -44,7 +44,7 @@ def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **o
     to = _parquet_location(path, options)
     if isinstance(to, FileRequest):
         return write_file(query, client, to)
-    with _noted_as_final():
+    with _noted():
         return write_parquet(query, client, to, **options)
 
 
@@ -57,15 +57,18 @@ async def to_parquet_async(
     to = _parquet_location(path, options)
     if isinstance(to, FileRequest):
         return await write_file_async(query, client, to)
-    with _noted_as_final():
+    with _noted():
         return await write_parquet_async(query, client, to, **options)
 
 
 @contextmanager
-def _noted_as_final() -> Generator[None]:
-    """Notes with an incomplete result that its directory is a finished export, which is not read again."""
+def _noted() -> Generator[None]:
+    """Notes with an error that the same call may raise again how the list is read again."""
     try:
         yield
+    except PaginationDriftError as error:
+        error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
+        raise
     except IncompleteResultError as error:
         error.add_note(
             'the export is finished, and the same call raises this again; if the reasons may pass, mode="overwrite" '

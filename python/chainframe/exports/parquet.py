@@ -26,7 +26,6 @@ from chainframe.errors import (
     ChainframeError,
     ExportError,
     InvalidParameterError,
-    PaginationDriftError,
 )
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
@@ -308,12 +307,10 @@ async def write_parquet_async(
 
 
 def _keep(writer: ParquetWriter, error: BaseException) -> None:
-    """Commits what was fetched before the error, which may not come again, and notes how to continue."""
+    """Commits what was fetched before the error, which may not come again, and notes that it is saved."""
     try:
         writer.keep()
     except ChainframeError as lost:
         error.add_note(f"what was fetched last could not be written: {lost}")
-    if isinstance(error, PaginationDriftError) and writer.manifest.rows:
-        error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
     if rows := writer.manifest.rows:
         continues(error, f"{rows:,} record{' is' if rows == 1 else 's are'} saved")

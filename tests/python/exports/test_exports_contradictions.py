@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import chainframe as cf
+import chainframe.exports
 from exports.test_exports_since import Chain
 
 if TYPE_CHECKING:
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
 class Ties(Chain):
     """Lists four records of each height, two of which part of the service has in another order."""
 
+    is_repaired = False
+
     def record(self, number: int) -> dict[str, str]:
         return {**super().record(number), "height": str(number // 4)}
 
     def respond(self, request: Request) -> Response:
         swapped = self.rows.copy()
-        if request.query["page"] == "2" and request.query["limit"] == "20":
+        if request.query["page"] == "2" and request.query["limit"] == "20" and not self.is_repaired:
             swapped[19:21] = reversed(swapped[19:21])
         rows, self.rows = self.rows, swapped
         response = super().respond(request)
@@ -59,6 +63,36 @@ def test_contradiction_is_not_forgotten_by_the_next_run(server: StrictServer, tm
     for cursor in cursors[1:]:
         with pytest.raises(cf.PaginationDriftError, match="received twice"):
             client.resume(cursor).collect()
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+@pytest.mark.parametrize("night", [0, 1])
+def test_interrupted_export_that_the_list_contradicts_is_begun_again_by_its_series(
+    server: StrictServer, tmp_path: Path, night: int, *, is_awaited: bool
+) -> None:
+    chain = Ties(server, "token_transfers", 125)
+    client = server.client()
+    query = chain.query(client, page_size=20)
+
+    def run() -> Any:
+        if is_awaited:
+            return asyncio.run(query.to_parquet_series_async(tmp_path, settle=3))
+        return query.to_parquet_series(tmp_path, settle=3)
+
+    if night:
+        chain.is_repaired = True
+        run()
+        chain.is_repaired = False
+        chain.grow(100)
+    for _ in range(2):
+        with pytest.raises(cf.PaginationDriftError) as caught:
+            run()
+        assert not any("overwrite" in note for note in getattr(caught.value, "__notes__", []))
+    chain.is_repaired = True
+    run()
+    exported: list[Any] = chainframe.exports.read(tmp_path).to_table()["tx_id"].to_pylist()
+    settled = [row["txid"] for row in chain.rows if int(row["height"]) <= int(chain.rows[0]["height"]) - 3]
+    assert sorted(exported) == sorted(settled)
 
 
 def test_settled_series_of_a_list_that_begins_with_its_oldest_record_is_refused(
