@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from errno import ENOTDIR
 from pathlib import Path
 
 from chainframe.errors import ExportError, InvalidParameterError
@@ -134,7 +133,7 @@ def check_parent(path: Path, parameter: str) -> None:
 def _refuse_file(directories: Iterable[Path], path: Path, parameter: str) -> None:
     for each in directories:
         if each.exists() and not each.is_dir():
-            raise _path_error(path, parameter, f"{each} is not a directory; name another path", ENOTDIR)
+            raise _path_error(path, parameter, f"{each} is not a directory; name another path")
 
 
 def _path_error(path: Path, parameter: str, problem: str, errno: int | None = None) -> ExportError:
