@@ -192,7 +192,7 @@ build: .venv/pip
 	rm -rf dist
 	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
-# Packages that are to be there before the wheel, which needs some of them: two pips at a time would write the same files.
+# Targets that install packages before the wheel is installed: two runs of pip would write the same files.
 PACKAGES :=
 install: build $(PACKAGES)
 	$(PIP) install --force-reinstall --no-deps dist/*.whl

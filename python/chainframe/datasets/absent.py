@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chainframe import Query
 
 
-# Most heights of gaps that are compared with the filter.
+# Most heights of one gap that are compared with the filter: a wrong height may leave a gap of billions.
 MAX_MISSING = 10_000
 
 
@@ -48,7 +48,7 @@ class Gaps:
         return f"The heights of blocks have gaps: {self._missing} blocks are missing between the others"
 
     def _accepted(self, heights: Sequence[int]) -> int:
-        """Number of the heights that the filter accepts whatever else their blocks have."""
+        """Number of the heights that the filter accepts, whatever the other columns of their blocks contain."""
         values = pa.array(heights, self._schema.field(self._column).type)
         columns = [
             values if field.name == self._column else pa.nulls(len(heights), field.type) for field in self._schema

@@ -99,9 +99,7 @@ class Received:
             if seen.block in self._returned.get(seen.key, ()):
                 unchanged[seen.response] = max(unchanged.get(seen.response, -1), seen.height)
         for seen in self._seen:
-            if seen.key in self._returned:
-                continue
-            if seen.response in self._replaced:
+            if seen.key in self._returned or seen.response in self._replaced:
                 continue
             heights = [height for response, height in unchanged.items() if response <= seen.response]
             if seen.is_looked_up or seen.height > self._newest or seen.height <= max(heights, default=-1):
@@ -109,7 +107,10 @@ class Received:
         return False
 
     def _find_replaced(self, batch: pa.RecordBatch) -> None:
-        """Finds responses between whose ends the result has other records, by which another block is told."""
+        """Finds responses that lack records which the result has between their heights.
+
+        Records without the hash of a block show a reorganization by nothing else.
+        """
         for response, (low, high) in self._ranges.items():
             height = pc.field(self._block[0])
             within = batch.filter((height > low) & (height <= high))

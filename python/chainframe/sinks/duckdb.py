@@ -270,7 +270,8 @@ def _create(path: Path) -> None:
     try:
         with database_errors(str(path), duckdb.Error, _kind):
             duckdb.connect(temporary).close()
-        # Where another run has made one meanwhile, or the file system has no links, the library opens or creates it.
+        # If this fails, another run has made the database, which is opened, or the file system has no hard links, and
+        # the library creates the file.
         with suppress(OSError):
             os.link(temporary, path)
     except ExportError as error:

@@ -391,3 +391,13 @@ def test_list_of_one_of_several_senders_has_the_transaction() -> None:
                 listed = client.address_transactions(address).collect()
                 assert transaction.tx_id in {each.tx_id for each in listed}
                 assert not any("contradict" in reason for reason in listed.report.reasons)
+
+
+@pytest.mark.parametrize("separator", [",", ", "])
+def test_address_among_several_senders_decides_for_the_record(server: StrictServer, separator: str) -> None:
+    row = {"txId": "0x1", "height": "1", "blockHash": "0xb", "from": f"0xbb{separator}0xaa", "to": "0xcc"}
+    server.on("address_transactions", listed("address_transactions", lambda *_: [row]))
+    with server.client() as client:
+        found = client.address_transactions("0xaa").collect()
+    assert len(found) == 1
+    assert not any("contradict" in reason for reason in found.report.reasons)
