@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from chainframe.datasets.plan import arguments
+from chainframe.datasets.plan import arguments, descending
+from chainframe.errors import PaginationDriftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from chainframe import Query
+    from chainframe.datasets.narrowing import Narrowing
+    from chainframe.datasets.requests import Requests
 
 
 # Most heights of one gap that are compared with the filter: a wrong height may leave a gap of billions.
@@ -56,13 +59,32 @@ class Gaps:
         return len(self._keep(pa.Table.from_arrays(columns, schema=self._schema)))
 
 
-def lowest_block(runs: list[Query[Any]]) -> float:
-    """Lowest of the heights that were requested one by one and have a block."""
-    heights = [height for run in runs if run.report.records and (height := _height(run)) is not None]
-    return min(heights, default=math.inf)
+def absent_again(requests: Requests, narrowing: Narrowing, highest: float) -> Iterator[pa.RecordBatch]:
+    """Reads the lists of heights again that are empty, and fails if a block is absent between others."""
+    absent = _absent_blocks(requests.runs, highest) if descending(narrowing.resource) else {}
+    if not absent:
+        return
+    found = [height for run in requests.runs if run.report.records and (height := _height(run)) is not None]
+    lowest = min(found, default=math.inf)
+    if min(absent) < lowest and min(absent) > 0:
+        # Nothing shows yet whether the chain has begun there.
+        below = narrowing.with_arguments(absent[min(absent)], {"height": min(absent) - 1})
+        if any(True for _ in requests.stream(below)):
+            lowest = min(absent) - 1
+        requests.retire(below)
+    for height in [height for height in absent if height > lowest]:
+        # A part of the service may have been behind.
+        requests.retire(absent[height])
+        yield from requests.stream(narrowing.with_arguments(absent[height], {}))
+    missing = [height for height in _absent_blocks(requests.runs, highest) if height > lowest]
+    if missing:
+        raise PaginationDriftError(
+            f"{narrowing.resource}: the API returned no block of height {missing[0]}, although it has blocks "
+            "below and above it; run the query again"
+        )
 
 
-def absent_blocks(runs: list[Query[Any]], highest: float) -> dict[int, Query[Any]]:
+def _absent_blocks(runs: list[Query[Any]], highest: float) -> dict[int, Query[Any]]:
     """Empty lists of heights below blocks that were received before, the highest of which is given."""
     absent: dict[int, Query[Any]] = {}
     for run in runs:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Client, Page, Query, Records, Report, Transaction
+    from chainframe.datasets.expected import ExpectedRecords
     from chainframe.datasets.hashes import Lookup
-    from chainframe.datasets.received import Received
     from chainframe.datasets.values import Solver
     from chainframe.datasets.ways import Way
 
@@ -233,8 +233,8 @@ class Narrowing:
         given = {"start_height": low, "end_height": high}
         return [self.with_arguments(query, {name: end for name, end in given.items() if end is not None})]
 
-    def located(self, queries: list[Query[Any]], spent: list[Report], received: Received) -> list[Query[Any]]:
-        """Queries for the heights of hashes, which are looked up; the lookup is added to `spent` and `received`."""
+    def located(self, queries: list[Query[Any]], spent: list[Report], expected: ExpectedRecords) -> list[Query[Any]]:
+        """Queries for the heights of hashes, which are looked up; the lookup is added to `spent` and `expected`."""
         client = self._list_client
         hashed = self.located_by(queries)
         if hashed is None or client is None:
@@ -250,7 +250,7 @@ class Narrowing:
         if found is None:
             return queries
         for batch in found.to_arrow().to_batches():
-            received.add(batch, is_looked_up=True)
+            expected.add(batch, is_looked_up=True)
         heights = {transaction.height for transaction in found}
         if len(found) < len({item.lower() for item in hashes}) or None in heights:
             # A list may have what the lookup does not return.

@@ -57,9 +57,10 @@ class Scanner:
 
     @property
     def report(self) -> Report:
-        reports = [run.report for run in self._reading.runs]
+        requests = self._reading.requests
+        reports = [run.report for run in requests.runs]
         counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _RESULT}
-        counts |= {name: sum(getattr(report, name) for report in [*reports, *self._reading.spent]) for name in _SPENT}
+        counts |= {name: sum(getattr(report, name) for report in [*reports, *requests.spent]) for name in _SPENT}
         reasons = list(dict.fromkeys(reason for report in reports for reason in report.reasons))
         reasons += self._reading.reasons() if self._finished else []
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
@@ -96,7 +97,7 @@ class Scanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        if (counted := self._reading.narrowing.counted(self._reading.spent)) is not None:
+        if (counted := self._reading.narrowing.counted(self._reading.requests.spent)) is not None:
             self._finished = True
             return counted
         projection = replace(self._projection, columns=[])

@@ -1,4 +1,4 @@
-"""Records that a scan received, and those of them that its result lacks."""
+"""Records that the result of a scan is expected to have, since another response showed them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Seen:
     is_looked_up: bool
 
 
-class Received:
+class ExpectedRecords:
     """Records that the filter accepts, from requests whose records may be no part of the result."""
 
     def __init__(
