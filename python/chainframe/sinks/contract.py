@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 from chainframe._text import without_secrets_of_urls
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ExportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -28,8 +28,6 @@ DISK_ERRORS = (
 
 A disk is full or may not be written, or the place does not exist or is of another kind.
 """
-STATE = "_chainframe"
-"""Table of a database that holds the positions of all tables of its schema."""
 
 
 @dataclass(frozen=True)
@@ -103,16 +101,6 @@ class Position:
 
 LOST = Position(cursor="", height=None, rows=0, form="")
 """Position of a table whose log no longer has that of `sync`."""
-DAMAGED = Position(cursor="", height=None, rows=-1, form="")
-"""Position that others have overwritten with nulls."""
-
-
-def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
-    """Return the position in a row of `STATE`."""
-    if row is None:
-        return None
-    cursor, height, rows, form = row
-    return DAMAGED if None in {cursor, rows, form} else Position(cursor, height, rows, form)
 
 
 @dataclass(frozen=True)
@@ -387,35 +375,3 @@ def one_line(error: object) -> str:
     """Return the text of an error without line breaks, terminal sequences and secrets of URLs."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     return without_secrets_of_urls(" ".join(text.split()) or type(error).__name__)
-
-
-def quoted(*names: str) -> str:
-    """Return an identifier of SQL."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
-PART = re.compile(r'"((?:[^"]|"")+)"|([^".][^.]*)')
-
-
-def name_parts(table: str, limit: int) -> list[str]:
-    """Split a name such as `schema.table` at its dots, except within double quotes."""
-    parts = []
-    end = 0
-    while found := PART.match(table, end):
-        parts.append(found[1].replace('""', '"') if found[1] else found[2])
-        end = found.end()
-        if not table.startswith(".", end):
-            break
-        end += 1
-    if end != len(table) or not 0 < len(parts) <= limit or table.endswith("."):
-        form = "schema.table" if limit == 2 else "catalog.schema.table"  # noqa: PLR2004
-        message = f"({table!r}) must be a table's name, or {form}; put a name that has dots in double quotes"
-        raise InvalidParameterError(message, parameter="table")
-    if parts[-1].lower().startswith(STATE):
-        raise InvalidParameterError(f"({table!r}) is a name of sync's own; pass another one", parameter="table")
-    return parts
-
-
-def text_literal(text: str) -> str:
-    """Return a string of SQL."""
-    return "'" + text.replace("'", "''") + "'"

@@ -24,8 +24,8 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
-    text_literal,
 )
+from chainframe.sinks.sql import text_literal
 
 if TYPE_CHECKING:
     from os import PathLike

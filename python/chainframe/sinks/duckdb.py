@@ -16,7 +16,6 @@ from chainframe._paths import is_utf8, refuse_link
 from chainframe.errors import ExportError
 from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import (
-    STATE,
     Change,
     Clear,
     Extent,
@@ -24,12 +23,9 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
-    name_parts,
     open_transaction,
-    position_of_row,
-    quoted,
-    text_literal,
 )
+from chainframe.sinks.sql import STATE, name_parts, position_of_row, quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -51,7 +47,7 @@ class DuckDbSink(Sink):
     def __init__(self, connection: DuckDBPyConnection, table: str, *, is_own: bool = False) -> None:
         self._connection = connection
         self.name = table
-        self._parts = name_parts(table, limit=3)
+        self._parts = name_parts(table)
         self._is_own = is_own
         # Catalog, schema and name, as the database has them.
         self._place = ("", "", "")

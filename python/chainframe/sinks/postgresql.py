@@ -14,7 +14,6 @@ from chainframe._declared import QUERIED, height_column
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.columns import fit
 from chainframe.sinks.contract import (
-    STATE,
     Change,
     Clear,
     Extent,
@@ -23,13 +22,10 @@ from chainframe.sinks.contract import (
     Sink,
     database_errors,
     is_intact,
-    name_parts,
     one_line,
     open_transaction,
-    position_of_row,
-    quoted,
-    text_literal,
 )
+from chainframe.sinks.sql import STATE, name_parts, position_of_row, quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -114,7 +110,7 @@ class PostgresqlSink(Sink):
                 f"must be a connection of adbc-driver-postgresql >= 1.11, which stores amounts exactly; got {version}"
             )
             raise InvalidParameterError(message, parameter="target")
-        self._parts = name_parts(table, limit=3)
+        self._parts = name_parts(table)
         # Schema and name, as the database has them.
         self._place = ("", "")
         self._was_autocommit: bool | None = None

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import chainframe as cf
-from chainframe.sinks.contract import name_parts
+from chainframe.sinks.sql import name_parts
 from chainframe.sinks.sync import run
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
@@ -54,7 +54,7 @@ def test_names_of_duckdb_are_those_of_the_database(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.b.c.d", "a..b", ".a", "a.", '"a', '""', "_chainframe", "x._CHAINFRAME_batch"])
 def test_name_that_is_none_is_rejected(name: str) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"^table "):
-        name_parts(name, limit=3)
+        name_parts(name)
 
 
 def test_names_of_postgresql_are_those_of_the_database(url: str) -> None:

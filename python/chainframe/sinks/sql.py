@@ -1,0 +1,55 @@
+"""Names, texts and stored positions in the databases that `sync` writes to."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from chainframe.errors import InvalidParameterError
+from chainframe.sinks.contract import Position
+
+STATE = "_chainframe"
+"""Table of a database that holds the positions of all tables of its schema."""
+# Catalog, schema and name.
+MAX_PARTS = 3
+PART = re.compile(r'"((?:[^"]|"")+)"|([^".][^.]*)')
+DAMAGED = Position(cursor="", height=None, rows=-1, form="")
+"""Position that others have overwritten with nulls."""
+
+
+def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
+    """Return the position in a row of `STATE`."""
+    if row is None:
+        return None
+    cursor, height, rows, form = row
+    return DAMAGED if None in {cursor, rows, form} else Position(cursor, height, rows, form)
+
+
+def quoted(*names: str) -> str:
+    """Return an identifier of SQL."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def name_parts(table: str) -> list[str]:
+    """Split a name such as `schema.table` at its dots, except within double quotes."""
+    parts = []
+    end = 0
+    while found := PART.match(table, end):
+        parts.append(found[1].replace('""', '"') if found[1] else found[2])
+        end = found.end()
+        if not table.startswith(".", end):
+            break
+        end += 1
+    if end != len(table) or not 0 < len(parts) <= MAX_PARTS or table.endswith("."):
+        message = (
+            f"({table!r}) must be a table's name, or catalog.schema.table; put a name that has dots in double quotes"
+        )
+        raise InvalidParameterError(message, parameter="table")
+    if parts[-1].lower().startswith(STATE):
+        raise InvalidParameterError(f"({table!r}) is a name of sync's own; pass another one", parameter="table")
+    return parts
+
+
+def text_literal(text: str) -> str:
+    """Return a string of SQL."""
+    return "'" + text.replace("'", "''") + "'"
