@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 class _Adjustable:  # pyright: ignore[reportUnusedClass]
     """Base of `LocalService`."""
 
-    __slots__ = ("_counts_before", "_replaced", "_respond")
+    __slots__ = ("_counts_before", "_native", "_replaced", "_respond")
     _native: _LocalService
     _respond: Respond | None
     _replaced: dict[Adjusted, list[Any]]
     """Faults and quirks that were replaced after requests, none of whose responses they changed."""
     _counts_before: dict[Adjusted, int]
     """Numbers of requests when the current faults and quirks were set."""
+
+    def __init__(self, native: _LocalService) -> None:
+        self._native = native
+        self._respond = None
+        self._replaced = {"faults": [], "quirks": []}
+        self._counts_before = {"faults": 0, "quirks": 0}
 
     @property
     def faults(self) -> list[Fault]:

@@ -104,7 +104,7 @@ class LocalService(_Logged):
     ...     service.clock_skew = 90.0
     """
 
-    __slots__ = ("__weakref__", "_native", "_simulated")
+    __slots__ = ("__weakref__", "_simulated")
 
     @suggesting
     def __init__(
@@ -134,15 +134,15 @@ class LocalService(_Logged):
         _require("simulated", simulated, bool, "True or False")
         _require("deployment", deployment, Deployment | None, "a Deployment or None")
         _require("data", data, Mapping | None, "a mapping of calls to their records")
-        self._simulated = simulated
         _check_database(db)
         if simulated:
             reject_network({"port": port or None, "compression": compression})
-        self._native = _LocalService(
+        self._simulated = simulated
+        native = _LocalService(
             simulated=simulated,
             transactions=transactions,
             seed=seed,
-            deployment=_environment_deployment() if deployment is None else deployment,
+            deployment=deployment or _environment_deployment(),
             rate_limit=rate_limit,
             growth=growth,
             growth_rate=growth_rate,
@@ -158,13 +158,13 @@ class LocalService(_Logged):
             main_chain=main_chain,
             zone_chain=zone_chain,
         )
-        self._respond = None
-        self._replaced = {"faults": [], "quirks": []}
-        self._counts_before = {"faults": 0, "quirks": 0}
+        super().__init__(native)
+        self._serve(respond, data or {})
+
+    def _serve(self, respond: Respond | None, data: Mapping[str, Any]) -> None:
         try:
-            if respond is not None:
-                self.respond = respond
-            for call, records in (data or {}).items():
+            self.respond = respond
+            for call, records in data.items():
                 self.load(cast("Call", call), records)
         except BaseException:
             self.close()
