@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from chainframe.datasets.again import Source
+
 Key = tuple[Any, ...]
 # Height, time and, where the list has it, hash of the block of a record.
 Block = tuple[Any, ...]
@@ -25,12 +27,12 @@ class _Seen:
     """A record that the filter accepts."""
 
     key: Key
-    height: int
+    # `None` of a record that is pending.
+    height: int | None
     block: Block
     # Number of the response.
     response: int
-    # True if it was requested by itself, so that no record of the same response shows whether its block was replaced.
-    is_looked_up: bool
+    source: Source
 
 
 class ExpectedRecords:
@@ -47,29 +49,26 @@ class ExpectedRecords:
         # In the order in which they were received.
         self._seen: list[_Seen] = []
         self._responses: int = 0
-        self._returned: dict[Key, set[Block]] = {}
-        # Lowest and highest height of each response, and those within which the result has other records.
-        self._ranges: dict[int, tuple[int, int]] = {}
-        self._replaced: set[int] = set()
-        # Greatest height of the result.
-        self._newest: int = -1
+        self._returned: set[Key] = set()
+        # True if a source shows after the result that it lacks a record.
+        self._is_confirmed: bool = False
+        # Heights of the records that a source shows after the result in another block.
+        self._moved: dict[Key, int] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def add(self, records: pa.RecordBatch, *, is_looked_up: bool = False) -> None:
+    def add(self, records: pa.RecordBatch, source: Source) -> None:
         """Takes the records of a response."""
         self._responses += 1
-        rows = list(self._rows(records))
-        self._seen.extend(_Seen(key, height, block, self._responses, is_looked_up) for key, height, block in rows)
-        if rows and not is_looked_up:
-            heights = [height for _, height, _ in rows]
-            self._ranges[self._responses] = (min(heights), max(heights))
+        rows = self._rows(records)
+        self._seen.extend(_Seen(key, height, block, self._responses, source) for key, height, block in rows)
 
     def forget_newer(self, count: int, page: pa.RecordBatch | None) -> None:
         """Forgets records above the first page of a list that was requested after `count` were received."""
         newest = self._newest_of(page)
-        self._seen[count:] = [seen for seen in self._seen[count:] if seen.height <= newest]
+        later = self._seen[count:]
+        self._seen[count:] = [seen for seen in later if seen.height is not None and seen.height <= newest]
 
     def is_in(self, batches: Sequence[pa.RecordBatch]) -> bool:
         """True if batches have all records that were received."""
@@ -79,44 +78,65 @@ class ExpectedRecords:
     def on_result(self, batch: pa.RecordBatch) -> None:
         """Takes records of the result."""
         if self._seen:
-            self._newest = max(self._newest, self._newest_of(batch))
             wanted = {seen.key for seen in self._seen}
-            for key, _, block in self._rows(self._candidates(batch)):
-                if key in wanted:
-                    self._returned.setdefault(key, set()).add(block)
-            if not self._has_hashes:
-                self._find_replaced(batch)
+            self._returned |= wanted.intersection(key for key, _, _ in self._rows(self._candidates(batch)))
+
+    @property
+    def height(self) -> str:
+        """Column of the height."""
+        return self._height or ""
+
+    def in_question(self) -> dict[Source, int]:
+        """Sources of the records that the result lacks, each with the lowest height of these.
+
+        A reorganization may have removed them.
+        """
+        sources: dict[Source, int] = {}
+        for seen in self._lacking():
+            height = seen.height or 0
+            sources[seen.source] = min(height, sources.get(seen.source, height))
+        return sources
+
+    def on_again(self, records: pa.RecordBatch) -> None:
+        """Takes the records that a source shows after the result.
+
+        A reorganization replaces all blocks from some height on. So a record that is still in its block shows that the
+        blocks below it are those that it was received with, or after. Without the hash of its block, it shows that of
+        itself only: a transaction of a replaced block may be in another one of the same height.
+        """
+        shown = {key: (height, block) for key, height, block in self._rows(records)}
+        unchanged = [seen for seen in self._seen if shown.get(seen.key) == (seen.height, seen.block)]
+        for seen in self._lacking():
+            height, _ = shown.get(seen.key, (None, None))
+            if any(self._proves(other, seen) for other in unchanged):
+                self._is_confirmed = True
+            elif height is not None:
+                self._moved[seen.key] = height
+
+    def _proves(self, unchanged: _Seen, seen: _Seen) -> bool:
+        """True if a record that is still in its block shows that another one is."""
+        if unchanged.key == seen.key:
+            return True
+        if not self._has_hashes or unchanged.height is None or seen.height is None:
+            return False
+        return unchanged.response <= seen.response and unchanged.height >= seen.height
+
+    def moved(self) -> list[int]:
+        """Heights of the records that the result lacks and a source shows in another block now."""
+        lacking = {seen.key for seen in self._lacking()}
+        return sorted({height for key, height in self._moved.items() if key in lacking}, reverse=True)
+
+    def lacking_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The records of a batch that the result lacks."""
+        lacking = {seen.key for seen in self._lacking()}
+        return batch.filter(pa.array([key in lacking for key, _, _ in self._rows(batch)], pa.bool_()))
 
     def are_lacking(self) -> bool:
-        """True if the result lacks a record, and no reorganization explains it.
+        """True if the result lacks a record, and no reorganization explains it."""
+        return self._is_confirmed
 
-        A reorganization replaces all blocks from some height on. A record that was received before it, or with it, and
-        is in the result with the same block, shows that the blocks up to its own were not replaced. If all of them
-        were, the result has others in their place. A transaction of a replaced block may be in another one.
-        """
-        unchanged: dict[int, int] = {}
-        for seen in self._seen:
-            if seen.block in self._returned.get(seen.key, ()):
-                unchanged[seen.response] = max(unchanged.get(seen.response, -1), seen.height)
-        for seen in self._seen:
-            if seen.key in self._returned or seen.response in self._replaced:
-                continue
-            heights = [height for response, height in unchanged.items() if response <= seen.response]
-            if seen.is_looked_up or seen.height > self._newest or seen.height <= max(heights, default=-1):
-                return True
-        return False
-
-    def _find_replaced(self, batch: pa.RecordBatch) -> None:
-        """Finds responses that lack records which the result has between their heights.
-
-        Records without the hash of a block show a reorganization by nothing else.
-        """
-        for response, (low, high) in self._ranges.items():
-            height = pc.field(self._block[0])
-            within = batch.filter((height > low) & (height <= high))
-            shown = {seen.key for seen in self._seen if seen.response == response}
-            if any(key not in shown for key, _, _ in self._rows(within)):
-                self._replaced.add(response)
+    def _lacking(self) -> list[_Seen]:
+        return [seen for seen in self._seen if seen.key not in self._returned]
 
     def _newest_of(self, records: pa.RecordBatch | None) -> int:
         newest = None if records is None or self._height is None else pc.max(records.column(self._height)).as_py()
@@ -130,7 +150,7 @@ class ExpectedRecords:
                 batch = batch.filter(pc.is_in(pc.utf8_lower(batch.column(name)), value_set=values))
         return batch
 
-    def _rows(self, records: pa.RecordBatch) -> Iterator[tuple[Key, int, Block]]:
+    def _rows(self, records: pa.RecordBatch) -> Iterator[tuple[Key, int | None, Block]]:
         # A ranked list may have lost a record since.
         if self._height is None or not len(records):
             return
@@ -138,10 +158,8 @@ class ExpectedRecords:
         if self._keep is not None:
             kept = self._keep(kept)
         for row in kept.select(list(dict.fromkeys([*self._identity, *self._block]))).to_pylist():
-            # A record without a height may be pending: it changes before it is in a block.
-            if (height := row[self._height]) is not None:
-                key = tuple(_without_case(row[name]) for name in self._identity)
-                yield key, height, tuple(_without_case(row[name]) for name in self._block)
+            key = tuple(_without_case(row[name]) for name in self._identity)
+            yield key, row[self._height], tuple(_without_case(row[name]) for name in self._block)
 
 
 def block_columns(roles: dict[str, str | None]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import ENDPOINTS
 from chainframe._native import _restore_query
+from chainframe.datasets.again import Source, collected
 from chainframe.datasets.declared import page_size
 from chainframe.datasets.hashes import shown
 from chainframe.datasets.plan import (
@@ -241,22 +242,21 @@ class Narrowing:
             return queries
         hashes, look_up = hashed
         chain = self._options["chain"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IncompleteResultWarning)
-            found: Records[Transaction] | None = None
-            with suppress(IncompleteResultError):
-                found = look_up.collect()
-        spent.append(look_up.report)
+        found: Records[Transaction] | None = collected(look_up, spent)
         if found is None:
             return queries
-        for batch in found.to_arrow().to_batches():
-            expected.add(batch, is_looked_up=True)
+        for batch in found.to_arrow("decimal").to_batches():
+            expected.add(batch, Source(look_up))
         heights = {transaction.height for transaction in found}
         if len(found) < len({item.lower() for item in hashes}) or None in heights:
             # A list may have what the lookup does not return.
             return queries
         descending = sorted((height for height in heights if height is not None), reverse=True)
         return [client.transactions(height=height, chain=chain) for height in descending]
+
+    def at_height(self, height: int) -> Query[Any]:
+        """The records of one height."""
+        return self._query_for(self._given | {"height": height})
 
     def _floors(self) -> dict[str, int]:
         """Lowest values that the filter accepts of the columns by which the list is ordered."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyarrow import compute as pc
 
 from chainframe._declared import record_of
 from chainframe.datasets.absent import Gaps, absent_again
+from chainframe.datasets.again import Source, lacking_again
 from chainframe.datasets.expected import LACKING, ExpectedRecords, block_columns
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
@@ -118,16 +120,20 @@ class Reading:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
         self._forget()
-        for batch in self._result():
+        for batch in chain(self._result(), self._again()):
             self._expected.on_result(batch)
             self._located.on_result(batch)
             yield batch
+
+    def _again(self) -> Iterator[pa.RecordBatch]:
+        """Reads what a contradiction puts in question."""
         yield from absent_again(self.requests, self.narrowing, self._highest)
+        yield from lacking_again(self.requests, self.narrowing, self._expected, self._located)
 
     def reasons(self) -> list[str]:
         """Reasons why the result is incomplete that none of its queries has."""
         reasons = []
-        if self._expected.are_lacking() or self._located.are_lacking():
+        if self._expected.are_lacking() or self._located.are_lacking() or self._located.moved():
             reasons.append(LACKING)
         gaps = self._gaps.reason()
         # A query whose list has gaps gives that reason itself.
@@ -164,7 +170,7 @@ class Reading:
             return
         opened = self.requests.open(query)
         if opened.page is not None and (resolved := self._resolved(opened, timed)) is not None:
-            self._expected.add(opened.page)
+            self._expected.add(opened.page, Source(query, 1))
             yield from self._instead(opened, resolved)
         else:
             yield from opened.batches()
@@ -181,7 +187,7 @@ class Reading:
             if columns := descending(self.narrowing.resource):
                 shown = pc.max(opened.page.column(columns[0])).as_py()
                 self._highest = -math.inf if shown is None else shown
-            self._expected.add(opened.page)
+            self._expected.add(opened.page, Source(whole, 1))
             yield from self._instead(opened, queries)
         else:
             yield from opened.batches()
@@ -197,7 +203,7 @@ class Reading:
         else:
             index.add(1, page, left.length)
             # Before the pages that are requested later.
-            self._expected.add(page)
+            self._expected.add(page, Source(heights, 1))
             counts = self._explored(query, heights, index)
             if counts is not None and (index.pages() < left.pages or counts > 1):
                 yield from self._instead(opened, self.narrowing.between(query, index.heights()))
@@ -237,7 +243,7 @@ class Reading:
         batches = records.to_arrow("decimal").combine_chunks().to_batches()
         for batch in batches:
             index.add(number, batch, total or 0)
-            self._expected.add(batch)
+            self._expected.add(batch, Source(query, number))
         # A page without records does not show where heights are.
         index.is_ordered &= bool(batches)
         return total or 0
@@ -260,7 +266,7 @@ class Reading:
                     lookup.probe(opened.page, fetch)
             page = None if opened is None else opened.page
             if page is not None:
-                self._expected.add(page)
+                self._expected.add(page, Source(query, 1))
             # A response may show a record that none of the lookups returned.
             if lookup.is_certain and self._expected.is_in(found):
                 if opened is not None and page is not None:
@@ -275,8 +281,9 @@ class Reading:
 
     def _with_hash(self, query: Query[Any], lookup: Lookup, value: str) -> pa.RecordBatch:
         """The records of a list that the API finds by a hash."""
-        found = self.requests.collect(self.narrowing.with_arguments(query, {lookup.parameter: value}))
-        self._expected.add(found, is_looked_up=True)
+        with_hash = self.narrowing.with_arguments(query, {lookup.parameter: value})
+        found = self.requests.collect(with_hash)
+        self._expected.add(found, Source(with_hash, 1))
         return found
 
     def _instead(self, opened: Opened, others: list[Query[Any]]) -> Iterator[pa.RecordBatch]:

@@ -176,3 +176,113 @@ def test_records_of_pages_that_locate_times_are_missing_from_their_range(
         heights, report = scan(client.cross_chain_transactions(page_size=20), between("zone_block_time", *ends))
         assert sorted(heights) == [*range(1_530 if is_lost else 1_500, 2_001)]
         assert is_reported(report) is is_lost
+
+
+def by_hash(service: Service) -> pc.Expression:
+    return pc.field("main_tx_hash").isin([service.digest("e", height) for height in (300, 400)])
+
+
+def by_transaction(service: Service) -> pc.Expression:
+    return pc.field("tx_id") == service.digest("c", 300)
+
+
+def by_zone_time(_service: Service) -> pc.Expression:
+    return between("zone_block_time", START + dt.timedelta(seconds=12 * 280), START + dt.timedelta(seconds=12 * 2_001))
+
+
+SCANS: dict[str, tuple[Callable[[cf.Client], cf.Query[Any]], Callable[[Service], pc.Expression], int]] = {
+    "hashes of a list": (lambda client: client.cross_chain_transactions(), by_hash, 300),
+    "heights of hashes": (lambda client: client.transactions(), by_transaction, 300),
+    "times of a list with a count": (
+        lambda client: client.cross_chain_transactions(page_size=50),
+        by_zone_time,
+        1_990,
+    ),
+    "times of a list without a count": (
+        lambda client: client.address_transactions(ADDRESS),
+        lambda _: newest_blocks(),
+        1_995,
+    ),
+    "newest record": (lambda client: client.address_transactions(ADDRESS), lambda _: newest_blocks(), 2_000),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_record_that_a_reorganization_removes_during_a_scan_is_no_reason(server: StrictServer, name: str) -> None:
+    make, wanted, height = SCANS[name]
+    results = set()
+    for since in (1, 2, 3, 4, 5, 6, 8, 40):
+        server.requests.clear()
+        service = Service(server)
+        expression = wanted(service)
+        # The transactions of all other blocks are included again where they were.
+        service.included_again = set(range(2_001)) - {height}
+
+        def hidden(_request: Request, hidden: int, service: Service = service, since: int = since) -> bool:
+            if len(server.requests) <= since:
+                return False
+            service.fork = height
+            return hidden == height
+
+        service.hidden = hidden
+        with server.client() as client:
+            try:
+                heights, report = scan(make(client), expression)
+            except cf.PaginationDriftError:
+                # The list was reorganized while one of its queries was read.
+                continue
+            assert not is_reported(report), since
+            results.add(height in heights)
+    assert results == {False, True}
+
+
+class Moving:
+    """Block 8, and a transaction that moves to it from block 7."""
+
+    def __init__(self, server: StrictServer, since: int) -> None:
+        self.server = server
+        self.since = since
+        server.on("transactions", self.page)
+        server.on("transactions_by_hash", self.look_up)
+
+    def records(self) -> list[Record]:
+        height = 7 if len(self.server.requests) <= self.since else 8
+        return [
+            {"txId": "0x" + "d" * 64, "height": "8", "blockHash": "0x" + f"{height}8" * 32},
+            {"txId": "0x" + "c" * 64, "height": str(height), "blockHash": "0x" + f"{height}{height}" * 32},
+        ]
+
+    def page(self, request: Request) -> Response:
+        found = [each for each in self.records() if each["height"] == request.query.get("height", each["height"])]
+        return page_of("transactions", found, page="1", limit="100", totalPage="1")
+
+    def look_up(self, request: Request) -> Response:
+        wanted = request.query["txId"].split(",")
+        found = [{**each, "txid": each["txId"]} for each in self.records() if each["txId"] in wanted]
+        return rows_of("transactions_by_hash", found)
+
+
+@pytest.mark.parametrize("hashes", ["c", "cd"])
+def test_transaction_that_moves_to_another_block_during_a_scan_is_read_there(server: StrictServer, hashes: str) -> None:
+    wanted = pc.field("tx_id").isin(["0x" + digit * 64 for digit in hashes])
+    for since in range(1, 6):
+        server.requests.clear()
+        Moving(server, since)
+        with server.client() as client:
+            dataset = client.transactions().dataset()
+            found = dataset.to_table(filter=wanted)["tx_id"].to_pylist()
+            assert {str(each) for each in found} == {"0x" + digit * 64 for digit in hashes}, since
+            assert len(found) == len(hashes)
+            assert not any(LACKING in reason for reason in dataset.report.reasons)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_pending_transaction_that_only_its_lookup_returns_is_missing(server: StrictServer, *, is_lost: bool) -> None:
+    pending = {"txId": "0x" + "c" * 64, "state": "pending"}
+    server.on("transactions_by_hash", lambda _: rows_of("transactions_by_hash", [{**pending, "txid": pending["txId"]}]))
+    listed = [{"txId": "0x" + "d" * 64, "height": "8"}, *([] if is_lost else [pending])]
+    server.on("transactions", lambda _: page_of("transactions", listed, page="1", limit="100", totalPage="1"))
+    with server.client() as client:
+        dataset = client.transactions().dataset()
+        assert len(dataset.to_table(filter=pc.field("tx_id") == pending["txId"])) == (not is_lost)
+        assert is_reported(dataset.report) is is_lost
