@@ -125,6 +125,16 @@ class Manifest:
     def files(self) -> list[Part]:
         return [*self.parts, *(self.settled.corrections if self.settled else [])]
 
+    def is_contradicted(self) -> bool:
+        """True if an export was interrupted that cannot be finished.
+
+        The heights that the earlier export has are compared with a reading that is complete, and a cursor keeps the
+        reasons why it is not.
+        """
+        if self.finished or self.since is None or self.settled is None or self.settled.is_compared:
+            return False
+        return bool((self.cursor or {}).get("reasons"))
+
     def to_json(self, **stored: Any) -> str:  # noqa: ANN401 - JSON
         """The text of the manifest, one member a line, with what an object store adds."""
         members = {"version": VERSION, **stored, **vars(self)}

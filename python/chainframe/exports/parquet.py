@@ -168,6 +168,9 @@ class ExportRequest:
             store = staging
         else:
             self._in_order_of(found, new).check_same_query(found, self.directory)
+        if found is not None and found.is_contradicted():
+            staging.discard()
+            return self._writer(staging, new)
         return self._writer(store, found or new)
 
     def _check_no_series(self) -> None:

@@ -219,10 +219,10 @@ class SettledWriter(ParquetWriter):
                 height=found.deepest,
                 path=str(self.store.path),
             )
-        if self._buffer.report().reasons:
-            path = self.store.path
+        if reasons := self._buffer.report().reasons:
+            path = str(self.store.path)
             message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
-            raise ExportError(f"{message}; export without since", path=str(path))
+            raise ExportError(f"{message}: {reasons[0]} Run the export again later.", path=path, retryable=True)
         return found.added, found.corrections, above
 
     def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:

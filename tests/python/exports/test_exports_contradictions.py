@@ -10,6 +10,7 @@ import pytest
 import chainframe as cf
 import chainframe.exports
 from exports.test_exports_since import Chain
+from strict_server import page_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,3 +141,44 @@ def test_record_that_was_listed_below_those_of_the_earlier_export_is_reported(
     with pytest.warns(cf.IncompleteResultWarning, match="has 1 of its records"):
         second = query.to_parquet(tmp_path / "1", since=first)
     assert not second.report.complete
+
+
+@pytest.mark.parametrize("in_series", [False, True])
+@pytest.mark.parametrize("hidden", [108, 101])
+def test_export_that_was_interrupted_by_a_contradiction_is_finished_once_it_is_gone(
+    server: StrictServer, tmp_path: Path, hidden: int, *, in_series: bool
+) -> None:
+    chain: dict[str, int] = {"top": 100, "hidden": -1}
+
+    def page(request: Request) -> Response:
+        limit = int(request.query["limit"])
+        number = int(request.query["page"])
+        heights = [height for height in range(chain["top"], 0, -1) if height != chain["hidden"]]
+        listed = [
+            {"hash": f"0x{height:064x}", "height": str(height), "blockTime": str(1_700_000_000_000 + height)}
+            for height in heights[(number - 1) * limit : number * limit]
+        ]
+        counts = {"total": str(len(heights)), "totalPage": str(-(-len(heights) // limit))}
+        return page_of("blocks", listed, page=str(number), limit=str(limit), **counts)
+
+    server.on("blocks", page)
+
+    def export(client: cf.Client, night: int) -> chainframe.exports.Export:
+        query = client.blocks(page_size=10)
+        if in_series:
+            return query.to_parquet_series(tmp_path / "series", settle=3, max_rows_per_file=2)
+        since = tmp_path / f"{night - 1}" if night else None
+        return query.to_parquet(tmp_path / f"{night}", settle=3, since=since, max_rows_per_file=2)
+
+    with server.client(max_retries=0) as client:
+        export(client, 0)
+        chain |= {"top": 110, "hidden": hidden}
+        for _ in range(2):
+            with pytest.raises(cf.ExportError, match="could not be read completely") as caught:
+                export(client, 1)
+            assert caught.value.retryable
+        chain |= {"top": 111, "hidden": -1}
+        finished = export(client, 1)
+        assert finished.report.complete
+        table = chainframe.exports.read(finished.path).to_table()
+        assert table.sort_by("height")["height"].to_pylist() == [*range(1, 109)]
