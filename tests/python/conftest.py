@@ -100,38 +100,27 @@ class Sample:
     height: int
     tx_ids: tuple[str, ...]
 
-    def query(self, client: cf.Client, call: str) -> cf.Query[Any]:
-        """That call, with what it must be given."""
-        needed: dict[str, tuple[Any, ...]] = {
-            "token_transfers": (self.token,),
-            "address_transactions": (self.address,),
-            "transactions_by_hash": (self.tx_ids,),
-            "logs": (self.tx_ids,),
-        }
-        is_needed = any(param["required"] for param in reference_client.ENDPOINTS[call]["params"])
-        arguments = row_of(needed, call, "Sample.query of conftest.py") if is_needed else ()
-        query: cf.Query[Any] = getattr(client, call)(*arguments)
+    def arguments(self, call: str) -> dict[str, Any]:
+        """Arguments that the call must be given."""
+        values = {"token_contract_address": self.token, "address": self.address, "tx_ids": self.tx_ids}
+        names = [param["name"] for param in reference_client.required(call)]
+        return {name: row_of(values, name, "Sample.arguments of conftest.py") for name in names}
+
+    def query(self, client: cf.Client, call: str, **options: Any) -> cf.Query[Any]:
+        query: cf.Query[Any] = getattr(client, call)(**self.arguments(call) | options)
         return query
 
     def expected(self, service: LocalService, call: str) -> list[dict[str, Any]]:
         """Return the result of that query according to the reference client."""
-        record = reference_client.ENDPOINTS[call]["record"]
-        match call:
-            case "transactions_by_hash":
-                rows = {row["txId"]: row for row in reference_client.get(service, call, txId=",".join(self.tx_ids))}
-                return reference_client.as_records(record, [rows[tx_id] for tx_id in self.tx_ids])
-            case "logs":
-                pages = [reference_client.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
-                return reference_client.as_records(record, [row for page in pages for row in page])
-            case "token_transfers":
-                rows_of_token = reference_client.whole_list(service, call, tokenContractAddress=self.token)
-                return reference_client.as_records(record, rows_of_token)
-            case "address_transactions":
-                return reference_client.as_records(
-                    record, reference_client.whole_list(service, call, address=self.address)
-                )
-            case _:
-                return reference_client.as_records(record, reference_client.whole_list(service, call))
+        values = self.arguments(call)
+        sent = {param["wire"]: values[param["name"]] for param in reference_client.required(call)}
+        if call in reference_client.PAGED:
+            rows = reference_client.whole_list(service, call, **sent)
+        else:
+            [(wire, hashes)] = sent.items()
+            responses = [reference_client.get(service, call, **{wire: item}) for item in hashes]
+            rows = [row for response in responses for row in response]
+        return reference_client.as_records(reference_client.ENDPOINTS[call]["record"], rows)
 
 
 def environment(service: LocalService) -> dict[str, str]:

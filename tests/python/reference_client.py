@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 DECLARATION: dict[str, list[dict[str, Any]]] = json.loads(_native._declaration())
 ENDPOINTS = {endpoint["name"]: endpoint for endpoint in DECLARATION["endpoints"]}
 RECORDS = {record["name"]: record for record in DECLARATION["records"]}
+PAGED = [call for call, endpoint in ENDPOINTS.items() if endpoint["page_size_max"]]
+WITH_HEIGHTS = [call for call in PAGED if RECORDS[ENDPOINTS[call]["record"]]["roles"]["height"]]
+# Members of a page, by the API's document.
 LISTS = {
     "tokens": "tokenList",
     "token_transfers": "transactionList",
@@ -32,6 +35,12 @@ LISTS = {
     "large_transactions": "transactionList",
     "transactions": "transactionList",
 }
+TOTALS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total", "blocks": "total"}
+
+
+def required(call: str) -> list[dict[str, Any]]:
+    """Parameters that the call must be given."""
+    return [param for param in ENDPOINTS[call]["params"] if param["required"]]
 
 
 def get(service: LocalService, call: str, **parameters: str) -> list[dict[str, Any]]:

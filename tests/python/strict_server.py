@@ -22,7 +22,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl
 
 import chainframe as cf
-from reference_client import LISTS
+from reference_client import ENDPOINTS, LISTS, PAGED, RECORDS, TOTALS, required
 from repository import row_of
 
 API_KEY = "key-1f0c77"
@@ -78,9 +78,32 @@ def page_of(call: str, records: list[Any], **members: object) -> Response:
 
 def rows_of(call: str, records: list[Any]) -> Response:
     """A response with these records, in the format of that call."""
-    if call in {"transactions_by_hash", "logs"}:
-        return Response(envelope(records))
-    return page_of(call, records)
+    return page_of(call, records) if call in PAGED else Response(envelope(records))
+
+
+def query_of(client: cf.Client, call: str, **options: Any) -> cf.Query[Any]:
+    """That call, with a text for each argument that it must be given."""
+    arguments = {param["name"]: "0xa" for param in required(call)}
+    query: cf.Query[Any] = getattr(client, call)(**arguments, **options)
+    return query
+
+
+def key_of(call: str) -> str:
+    """The column that identifies a record of that call."""
+    name: str = RECORDS[ENDPOINTS[call]["record"]]["identity"][0]
+    return name
+
+
+def member_of(call: str, column: str) -> str:
+    """The member of a record of that call that has the values of a column."""
+    fields = RECORDS[ENDPOINTS[call]["record"]]["fields"]
+    wire: str = next(field["wire"][0] for field in fields if field["name"] == column)
+    return wire.replace("{main}", DEPLOYMENT.main).replace("{zone}", DEPLOYMENT.zone)
+
+
+def total_of(call: str, count: int) -> dict[str, str]:
+    """The member of a page that counts the records of the list, if that call has one."""
+    return {TOTALS[call]: str(count)} if ENDPOINTS[call]["is counted"] else {}
 
 
 def error(status: int, code: object, msg: str = "no", **headers: str) -> Response:

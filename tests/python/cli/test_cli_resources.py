@@ -33,13 +33,10 @@ COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 
 def arguments(sample: Sample, call: str) -> list[str]:
     """The command line of `sample.query`."""
-    needed = {
-        "token_transfers": ["--token-contract-address", sample.token],
-        "address_transactions": ["--address", sample.address],
-        "transactions_by_hash": ["--tx-ids", ",".join(sample.tx_ids)],
-        "logs": ["--tx-ids", ",".join(sample.tx_ids)],
-    }
-    return [call.replace("_", "-"), *needed.get(call, [])]
+    line = [call]
+    for name, value in sample.arguments(call).items():
+        line += [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+    return [word.replace("_", "-") for word in line]
 
 
 def as_json(record: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ import chainframe as cf
 from chainframe.datasets.declared import bounded_columns
 from chainframe.datasets.plan import time_bounds
 from chainframe.testing import LocalService
+from conftest import Sample
+from reference_client import ENDPOINTS
 from strict_server import Request, Response, StrictServer, page_of
 
 TRANSACTIONS = 900
@@ -44,18 +46,10 @@ def queries(client: cf.Client) -> dict[str, cf.Query[Any]]:
     hashes = [record.tx_id for record in client.transactions(max_items=30) if record.tx_id]
     tokens = client.tokens(max_items=1).collect()
     senders = [record.from_address for record in client.transactions_by_hash(hashes) if record.from_address]
-    return {
-        "tokens": client.tokens(),
-        "token_transfers": client.token_transfers(tokens[0].token_contract_address or ""),
-        # Pages enough to search for times.
-        "cross_chain_transactions": client.cross_chain_transactions(page_size=5),
-        "blocks": client.blocks(),
-        "address_transactions": client.address_transactions(senders[0]),
-        "large_transactions": client.large_transactions(),
-        "transactions": client.transactions(),
-        "transactions_by_hash": client.transactions_by_hash(hashes),
-        "logs": client.logs(hashes[:10]),
-    }
+    sample = Sample(tokens[0].token_contract_address or "", senders[0], 0, tuple(hashes))
+    # Pages enough to search for times.
+    options: dict[str, Any] = {"cross_chain_transactions": {"page_size": 5}, "logs": {"tx_ids": hashes[:10]}}
+    return {call: sample.query(client, call, **options.get(call, {})) for call in sorted(ENDPOINTS)}
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +63,7 @@ def requests(queries: dict[str, cf.Query[Any]]) -> dict[str, int]:
     return {name: query.collect().report.requests for name, query in queries.items()}
 
 
-RESOURCES = [
-    "tokens", "token_transfers", "cross_chain_transactions", "blocks", "address_transactions", "large_transactions",
-    "transactions", "transactions_by_hash", "logs",
-]  # fmt: skip
+RESOURCES = sorted(ENDPOINTS)
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -15,11 +15,12 @@ import pytest
 import chainframe as cf
 from chainframe.exports import Export
 from chainframe.testing import LocalService
+from reference_client import WITH_HEIGHTS
 from repository import ROOT
-from strict_server import Request, Response, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, key_of, member_of, page_of, query_of, total_of
 
-CALLS = ["token_transfers", "cross_chain_transactions", "blocks", "large_transactions", "transactions"]
-COUNTS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total", "blocks": "total"}
+# An export of an address has no newer one without a start.
+CALLS = [call for call in WITH_HEIGHTS if call != "address_transactions"]
 
 
 class Chain:
@@ -34,8 +35,7 @@ class Chain:
         server.on(call, self.respond)
 
     def record(self, number: int) -> dict[str, str]:
-        name = {"blocks": "hash", "cross_chain_transactions": "id"}.get(self.call, "txid")
-        return {name: f"0x{number:x}", "height": str(number)}
+        return {member_of(self.call, key_of(self.call)): f"0x{number:x}", "height": str(number)}
 
     def grow(self, count: int) -> None:
         for _ in range(count):
@@ -50,19 +50,15 @@ class Chain:
             self.grow(self.growth)
         reached = rows[: self.reach]
         members = {"totalPage": str(-(-len(reached) // limit)), "page": str(page), "limit": str(limit)}
-        if self.call in COUNTS:
-            members[COUNTS[self.call]] = str(len(rows))
+        members |= total_of(self.call, len(rows))
         return page_of(self.call, reached[(page - 1) * limit : page * limit], **members)
 
     def query(self, client: cf.Client, **options: Any) -> cf.Query[Any]:
-        needed = ("0xa",) if self.call == "token_transfers" else ()
-        query: cf.Query[Any] = getattr(client, self.call)(*needed, **options)
-        return query
+        return query_of(client, self.call, **options)
 
 
 def ids(directory: Path, call: str) -> list[Any]:
-    name = {"blocks": "hash", "cross_chain_transactions": "id"}.get(call, "tx_id")
-    found: list[Any] = pq.read_table(directory).column(name).to_pylist()
+    found: list[Any] = pq.read_table(directory).column(key_of(call)).to_pylist()
     return found
 
 

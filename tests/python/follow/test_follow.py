@@ -17,6 +17,7 @@ import pytest
 import chainframe as cf
 from chainframe.testing import LocalService
 from followers import Consumer, height, listed
+from reference_client import WITH_HEIGHTS
 from strict_server import StrictServer, page_of
 
 if TYPE_CHECKING:
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
     from conftest import Sample
     from strict_server import Response
 
-LISTS = [
-    "blocks",
-    "transactions",
-    "large_transactions",
-    "token_transfers",
-    "cross_chain_transactions",
-    "address_transactions",
-]
-
 
 @pytest.fixture
 def client(chain: LocalService) -> Iterator[cf.Client]:
@@ -41,7 +33,7 @@ def client(chain: LocalService) -> Iterator[cf.Client]:
         yield client
 
 
-@pytest.mark.parametrize("call", LISTS)
+@pytest.mark.parametrize("call", WITH_HEIGHTS)
 def test_a_list_is_followed_from_its_beginning(sample: Sample, client: cf.Client, call: str) -> None:
     query, consumer = sample.query(client, call), Consumer()
     follow = query.follow(start="beginning", poll=None)
@@ -73,7 +65,7 @@ def test_the_cursor_before_the_first_batch_begins_there(chain: LocalService, cli
         assert [list(batch) for batch in query.follow(start=cursor, poll=None)] == everything
 
 
-@pytest.mark.parametrize("call", LISTS)
+@pytest.mark.parametrize("call", WITH_HEIGHTS)
 def test_the_records_between_two_cursors_can_be_read_again(
     sample: Sample, chain: LocalService, client: cf.Client, call: str
 ) -> None:
@@ -146,7 +138,7 @@ def test_growth_is_delivered_once(chain: LocalService, client: cf.Client, *, und
 
 
 @pytest.mark.parametrize("undo", [False, True])
-@pytest.mark.parametrize("call", LISTS)
+@pytest.mark.parametrize("call", WITH_HEIGHTS)
 def test_a_round_without_news_is_one_request(
     sample: Sample, chain: LocalService, client: cf.Client, call: str, *, undo: bool
 ) -> None:

@@ -18,21 +18,12 @@ import chainframe as cf
 from chainframe.testing import Cassette, Fault, LocalService
 from conftest import Sample
 from recorded import lines, replaying
+from reference_client import ENDPOINTS
 from strict_server import Response, StrictServer, envelope, error, page_of
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 
-CALLS = [
-    "tokens",
-    "token_transfers",
-    "cross_chain_transactions",
-    "blocks",
-    "address_transactions",
-    "large_transactions",
-    "transactions",
-    "transactions_by_hash",
-    "logs",
-]
+CALLS = sorted(ENDPOINTS)
 
 
 def test_errors_of_the_disk_have_their_number_and_path(tmp_path: Path) -> None:

@@ -12,29 +12,18 @@ import pytest
 
 import chainframe as cf
 from conftest import needs_extra
-from strict_server import Response, StrictServer, envelope, error, page_of, rows_of
-
-# Required arguments of the calls.
-ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "token_transfers": ("0xa",),
-    "address_transactions": ("0xa",),
-    "transactions_by_hash": (["0xa"],),
-    "logs": (["0xa"],),
-}
+from strict_server import Response, StrictServer, envelope, error, key_of, member_of, page_of, query_of, rows_of
 
 
 def collect(server: StrictServer, call: str, *responses: Response, **settings: Any) -> cf.Records[Any]:
     server.on(call, *responses)
     with server.client(**settings) as client:
-        records: cf.Records[Any] = getattr(client, call)(*ARGUMENTS.get(call, ())).collect()
-        return records
+        return query_of(client, call).collect()
 
 
 def one(server: StrictServer, call: str, **members: object) -> Any:
     """The record that a single row of these members becomes."""
-    # A record has a member that identifies it.
-    identity = {"blocks": "hash", "tokens": "tokenContractAddress", "cross_chain_transactions": "id"}.get(call, "txId")
-    (record,) = collect(server, call, rows_of(call, [{identity: "0xa", **members}]))
+    (record,) = collect(server, call, rows_of(call, [{member_of(call, key_of(call)): "0xa", **members}]))
     return record
 
 
@@ -53,7 +42,7 @@ def test_1_a_json_number_keeps_its_digits(server: StrictServer) -> None:
 
 def test_2_empty_string_is_a_missing_number_time_or_flag(server: StrictServer) -> None:
     empty = {"height": "", "transactionTime": "", "isFromContract": "", "amount": ""}
-    record = one(server, "transactions", txId=None, txfee=None, **empty)
+    record = one(server, "transactions", txid=None, txfee=None, **empty)
     assert set(record.to_dict().values()) == {None}
     assert one(server, "cross_chain_transactions", valueRaw="").value_raw is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,6 +13,8 @@ import chainframe as cf
 import generate_stub
 import reference_client
 from chainframe import _native
+from chainframe.testing import Call
+from strict_server import PATHS
 
 STUB = Path(cf.__file__).with_name("_native.pyi")
 TREE = ast.parse(STUB.read_text(encoding="utf-8"))
@@ -90,6 +92,14 @@ def test_the_client_has_no_call_that_is_not_declared() -> None:
         if isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns).startswith("Query[")
     }
     assert calls - {"resume"} == set(reference_client.ENDPOINTS)
+    assert set(get_args(Call)) == set(reference_client.ENDPOINTS), "Call of python/chainframe/testing/_types.py"
+
+
+def test_the_tables_of_the_tests_have_the_declared_calls() -> None:
+    counted = {call for call, endpoint in reference_client.ENDPOINTS.items() if endpoint["is counted"]}
+    assert set(reference_client.LISTS) == set(reference_client.PAGED), "LISTS of reference_client.py"
+    assert set(reference_client.TOTALS) == counted, "TOTALS of reference_client.py"
+    assert set(PATHS) == set(reference_client.ENDPOINTS), "PATHS of strict_server.py"
 
 
 # Only the first overload of a method has a docstring.

@@ -61,8 +61,7 @@ def test_estimate_considers_page_size_and_max_items(
     call: str,
     options: dict[str, int],
 ) -> None:
-    needed = (sample.token,) if call == "token_transfers" else ()
-    promised_and_kept(service, getattr(client, call)(*needed, **options))
+    promised_and_kept(service, sample.query(client, call, **options))
 
 
 def test_estimate_of_no_items_sends_nothing(service: LocalService, client: cf.Client) -> None:
@@ -79,8 +78,7 @@ def test_estimate_of_no_items_sends_nothing(service: LocalService, client: cf.Cl
 def test_estimate_of_a_list_is_one_request_and_what_its_run_takes(
     service: LocalService, client: cf.Client, sample: Sample, call: str, options: dict[str, int]
 ) -> None:
-    needed = {"token_transfers": (sample.token,), "address_transactions": (sample.address,)}.get(call, ())
-    query = getattr(client, call)(*needed, page_size=10, **options)
+    query = sample.query(client, call, page_size=10, **options)
     before = service.request_count
     estimate = query.estimate()
     assert service.request_count == before + 1

@@ -12,7 +12,8 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Request, Response, Script, StrictServer, page_of
+from reference_client import ENDPOINTS, PAGED, RECORDS
+from strict_server import Request, Response, Script, StrictServer, key_of, member_of, page_of, query_of, total_of
 
 
 def listed(first: int, count: int) -> list[dict[str, str]]:
@@ -141,31 +142,23 @@ def test_shrinking_list_raises(server: StrictServer) -> None:
     assert "page_size" not in str(caught.value)
 
 
-LISTS: dict[str, dict[str, Any]] = {
-    "tokens": {},
-    "token_transfers": {"token_contract_address": "0xa"},
-    "cross_chain_transactions": {},
-    "address_transactions": {"address": "0xa"},
-    "large_transactions": {},
-    "transactions": {},
-}
-HASHES = {"tokens": "tokenContractAddress", "cross_chain_transactions": "betaTxHash"}
-TOTALS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total"}
+# A list of blocks has one record a block.
+LISTS = [call for call in PAGED if not ENDPOINTS[call]["is consecutive"]]
 
 
 def chain_of(call: str, *, by: int, length: int) -> Script:
     """The list of that call, newest first, three records a block; it can be cut off above a height."""
     ids = list(range(length, 0, -1))
-    height = "betaBlockHeight" if call == "cross_chain_transactions" else "height"
+    key = member_of(call, key_of(call))
+    column = RECORDS[ENDPOINTS[call]["record"]]["roles"]["height"]
+    height = "height" if column is None else member_of(call, column)
 
     def respond(request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         top = int(request.query.get("endBlockHeight", 1 << 40))
         shown = [n for n in ids if n // 3 <= top]
-        part = [
-            {HASHES.get(call, "txid"): f"0x{n}", height: str(n // 3)} for n in shown[(page - 1) * limit : page * limit]
-        ]
-        total = {TOTALS[call]: str(len(shown))} if call in TOTALS else {}
+        part = [{key: f"0x{n}", height: str(n // 3)} for n in shown[(page - 1) * limit : page * limit]]
+        total = total_of(call, len(shown))
         ids[:0] = range(ids[0] + by, ids[0], -1)
         return page_of(call, part, limit=str(limit), totalPage=str(-(-len(shown) // limit)), **total)
 
@@ -182,9 +175,8 @@ def chain_of(call: str, *, by: int, length: int) -> Script:
 def test_every_list_is_read_as_its_snapshot(server: StrictServer, call: str, by: int, concurrency: int) -> None:
     server.on(call, chain_of(call, by=by, length=330))
     client = server.client(concurrency=concurrency)
-    records = getattr(client, call)(**LISTS[call], page_size=50).to_dicts()
-    name = {"tokens": "token_contract_address", "cross_chain_transactions": "zone_tx_hash"}.get(call, "tx_id")
-    assert [record[name] for record in records] == [f"0x{n}" for n in range(330, 0, -1)]
+    records = query_of(client, call, page_size=50).to_dicts()
+    assert [record[key_of(call)] for record in records] == [f"0x{n}" for n in range(330, 0, -1)]
     assert len(server.requests) <= (10 if by == 0 else 3 * 7)
 
 

@@ -12,32 +12,20 @@ import chainframe as cf
 from chainframe import exports
 from chainframe._reports import merged_members
 from chainframe.testing import LocalService
-from strict_server import Request, Response, StrictServer, error, page_of, rows_of
+from reference_client import ENDPOINTS
+from strict_server import Request, Response, StrictServer, error, member_of, page_of, query_of, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CALLS: dict[str, Any] = {
-    "tokens": lambda client: client.tokens(),
-    "token_transfers": lambda client: client.token_transfers("0xa"),
-    "cross_chain_transactions": lambda client: client.cross_chain_transactions(),
-    "blocks": lambda client: client.blocks(),
-    "address_transactions": lambda client: client.address_transactions("0xa"),
-    "large_transactions": lambda client: client.large_transactions(),
-    "transactions": lambda client: client.transactions(),
-    "transactions_by_hash": lambda client: client.transactions_by_hash("0xa"),
-    "logs": lambda client: client.logs("0xa"),
-}
 
 
 def collected(server: StrictServer, call: str, records: list[Any], **options: Any) -> cf.Records[Any]:
     server.on(call, rows_of(call, records))
     with server.client(**options) as client:
-        result: cf.Records[Any] = CALLS[call](client).collect()
-    return result
+        return query_of(client, call).collect()
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", ENDPOINTS)
 @pytest.mark.parametrize(
     "record",
     [{}, {"state": "success"}, {"txHash": "0x1", "blockHeight": "3"}, {"TXID": "0x1", "HASH": "0x1", "Id": "0x1"}],
@@ -261,7 +249,7 @@ def broken(call: str, member: str) -> Response:
 def test_lone_surrogate_in_an_identity_is_an_error(server: StrictServer, call: str, member: str) -> None:
     server.on(call, broken(call, member))
     with server.client() as client, pytest.raises(cf.ResponseFormatError, match="surrogate") as raised:
-        CALLS[call](client).collect()
+        query_of(client, call).collect()
     assert raised.value.path is not None
     assert raised.value.path.endswith(f"[0].{member}")
 
@@ -292,11 +280,11 @@ def test_slices_by_height_refuse_records_without_one(server: StrictServer) -> No
 
 @pytest.mark.parametrize("call", ["transactions", "address_transactions", "large_transactions"])
 def test_following_refuses_records_without_a_height(server: StrictServer, call: str) -> None:
-    rows = [{("txId" if call == "address_transactions" else "txid"): f"0x{n}", "blockHeight": str(n)} for n in range(3)]
+    rows = [{member_of(call, "tx_id"): f"0x{n}", "blockHeight": str(n)} for n in range(3)]
     server.on(call, page_of(call, rows))
     server.on("transactions", page_of("transactions", RENAMED))
     with server.client() as client, pytest.raises(cf.ResponseFormatError, match="height"):
-        list(CALLS[call](client).follow(start="beginning", poll=None))
+        list(query_of(client, call).follow(start="beginning", poll=None))
 
 
 def test_following_waits_for_the_height_of_a_pending_record() -> None:

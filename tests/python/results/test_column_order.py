@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -14,33 +13,19 @@ import chainframe as cf
 from chainframe import exports
 from chainframe._native import _declaration
 from chainframe.testing import LocalService
+from conftest import Sample
 
 RECORDS = {each["name"]: [field["name"] for field in each["fields"]] for each in json.loads(_declaration())["records"]}
 ENDPOINTS = {each["name"]: each["record"] for each in json.loads(_declaration())["endpoints"]}
 ANOTHER = RECORDS["Block"][::-1]
 
 
-@pytest.fixture(scope="module")
-def client() -> Any:
-    with LocalService(transactions=200) as service, service.client() as client:
-        yield client
-
-
-def query(client: cf.Client, call: str) -> Any:
-    transactions = [str(each.tx_id) for each in client.transactions(max_items=3)]
-    arguments: dict[str, tuple[Any, ...]] = {
-        "token_transfers": (client.tokens(max_items=1).collect()[0].token_contract_address,),
-        "address_transactions": ("0x" + "0" * 40,),
-        "transactions_by_hash": (transactions,),
-        "logs": (transactions,),
-    }
-    return getattr(client, call)(*arguments.get(call, ()))
-
-
 @pytest.mark.parametrize("call", ENDPOINTS)
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-def test_every_form_of_a_result_has_the_declared_order(client: cf.Client, call: str, tmp_path: Path) -> None:
-    declared, wanted = RECORDS[ENDPOINTS[call]], query(client, call)
+def test_every_form_of_a_result_has_the_declared_order(
+    client: cf.Client, sample: Sample, call: str, tmp_path: Path
+) -> None:
+    declared, wanted = RECORDS[ENDPOINTS[call]], sample.query(client, call)
     records = wanted.collect()
     wanted.to_csv(tmp_path / "x.csv")
     forms = {
@@ -50,7 +35,7 @@ def test_every_form_of_a_result_has_the_declared_order(client: cf.Client, call: 
         "polars": records.to_polars().columns,
         "export": wanted.to_parquet(tmp_path / "export").to_arrow().column_names,
         "csv": (tmp_path / "x.csv").read_text().splitlines()[0].replace('"', "").split(","),
-        "dict": list(records.to_dicts()[0]) if len(records) else declared,
+        "dict": list(records.to_dicts()[0]),
         "class": list(getattr(cf, ENDPOINTS[call]).__match_args__),
     }
     assert forms == dict.fromkeys(forms, declared)
