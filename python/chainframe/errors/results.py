@@ -6,9 +6,7 @@ from chainframe.errors.base import ChainframeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from chainframe import Records, Report
+    from chainframe import Report
 
 
 class PaginationError(ChainframeError):
@@ -64,9 +62,7 @@ class ReorganizationError(PaginationError):
     ...     database.execute("delete from blocks where height >= ?", [error.height])
     """
 
-    def __init__(self, message: str = "", *, height: int | None = None, retryable: bool | None = None) -> None:
-        super().__init__(message, retryable=retryable)
-        self.height = height
+    height: int | None = None
 
 
 class FollowGapError(PaginationError):
@@ -85,17 +81,8 @@ class FollowGapError(PaginationError):
     ...     print("missing:", error.first_height, error.last_height)
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        first_height: int | None = None,
-        last_height: int | None = None,
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, retryable=retryable)
-        self.first_height = first_height
-        self.last_height = last_height
+    first_height: int | None = None
+    last_height: int | None = None
 
 
 class IncompleteResultError(PaginationError):
@@ -114,17 +101,7 @@ class IncompleteResultError(PaginationError):
     ...     print(len(error.partial), "records;", *error.report.reasons)
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        report: Report | None = None,
-        partial: Records[Any] | None = None,
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, retryable=retryable)
-        self.report = report
-        self.partial = partial
+    report: Report | None = None
 
 
 class IncompleteResultWarning(UserWarning):
@@ -156,10 +133,7 @@ class BudgetExceededError(ChainframeError):
     """
 
     cursor: str | None = None
-
-    def __init__(self, message: str = "", *, max_requests: int | None = None, retryable: bool | None = None) -> None:
-        super().__init__(message, retryable=retryable)
-        self.max_requests = max_requests
+    max_requests: int | None = None
 
 
 class NumericOverflowError(ChainframeError, OverflowError):
@@ -183,16 +157,6 @@ class NumericOverflowError(ChainframeError, OverflowError):
     ...     print(error.column, error.row, error.text)
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        column: str | None = None,
-        row: int | None = None,
-        text: str | None = None,
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, retryable=retryable)
-        self.column = column
-        self.row = row
-        self.text = text
+    column: str | None = None
+    row: int | None = None
+    text: str | None = None

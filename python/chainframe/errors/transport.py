@@ -28,22 +28,10 @@ class TransportError(ChainframeError, ConnectionError):
     """
 
     retryable = True
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        endpoint: str | None = None,
-        attempts: int = 0,
-        cursor: str | None = None,
-        phase: str | None = None,
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, retryable=retryable)
-        self.endpoint = endpoint
-        self.attempts = attempts
-        self.cursor = cursor
-        self.phase = phase
+    endpoint: str | None = None
+    attempts: int = 0
+    cursor: str | None = None
+    phase: str | None = None
 
 
 class RequestTimeoutError(TransportError, TimeoutError):
@@ -79,17 +67,6 @@ class ResponseFormatError(ChainframeError):
     """
 
     cursor: str | None = None
-
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        endpoint: str | None = None,
-        path: str | None = None,
-        excerpt: str | None = None,
-        retryable: bool | None = None,
-    ) -> None:
-        super().__init__(message, retryable=retryable)
-        self.endpoint = endpoint
-        self.path = path
-        self.excerpt = excerpt
+    endpoint: str | None = None
+    path: str | None = None
+    excerpt: str | None = None
