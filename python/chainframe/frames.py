@@ -121,7 +121,7 @@ def to_polars(stream: ArrowStream) -> pl.DataFrame:
 
 
 def to_arrow(stream: ArrowStream) -> pa.Table:
-    return _table(load("pyarrow", extra="arrow"), stream)
+    return _table(load("pyarrow"), stream)
 
 
 def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
@@ -132,13 +132,13 @@ def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """Return a reader that raises the original errors; an Arrow stream carries only their messages."""
-    pyarrow = load("pyarrow", extra="arrow")
+    pyarrow = load("pyarrow")
     batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 
 
-def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module
+def load(name: str, *, extra: str = "arrow") -> Any:  # noqa: ANN401 - a module
     """Import a module of the libraries of an extra."""
     module = library(name, f"'chainframe[{extra}]'")
     if name == "pyarrow" and not hasattr(module.RecordBatchReader, "from_stream"):

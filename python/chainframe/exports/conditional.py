@@ -16,7 +16,7 @@ from chainframe.errors import ExportError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chainframe._objects import ObjectPath
+    from chainframe._objects import Location, ObjectPath
 
 ATTEMPTS = 3
 """Puts of one object; each of them repeats requests that failed, as obstore does."""
@@ -85,7 +85,7 @@ class FencedObject:
         raise ExportError(message, path=str(self.path.parent))
 
 
-def superseded(path: ObjectPath) -> ExportError:
+def superseded(path: Location) -> ExportError:
     message = f"{path} was changed by another export; try again when it has ended"
     return ExportError(message, path=str(path), retryable=True)
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, release_lock
-from chainframe.exports.manifest import HINTS, PART, Manifest, Part, local_manifest
+from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -238,12 +238,12 @@ def verify_part(directory: Path, part: Part, *, by_checksum: bool = True) -> Non
         if not path.is_file() or path.is_symlink():
             problem = "is missing"
         elif path.stat().st_size != part.bytes or (by_checksum and _checksum(path) != part.sha256):
-            problem = "is damaged: its checksum differs from the manifest's"
+            problem = DAMAGED
         else:
             return
     except OSError as error:
         raise disk_error(error, path) from None
-    raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
+    raise damaged(path, problem)
 
 
 @contextmanager

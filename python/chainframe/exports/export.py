@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
-from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.errors import ContextError, InvalidParameterError
 from chainframe.exports import locations
 from chainframe.exports.frames import Frames
 from chainframe.exports.manifest import Manifest
-from chainframe.exports.store import read_manifest
+from chainframe.exports.store import existing_manifest, finished_manifest
 from chainframe.exports.verify import Verifier
 
 if TYPE_CHECKING:
@@ -87,12 +87,7 @@ class Export(Frames):
         >>> chainframe.exports.Export.open("blocks").verify()
         """
         path = locations.finished_in(directory, "directory", storage_options)
-        manifest = read_manifest(path)
-        if manifest is None:
-            raise ExportError(f"{path} holds no export", path=str(path))
-        if not manifest.finished:
-            raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
-        return finished_export(path, manifest)
+        return finished_export(path, finished_manifest(path))
 
     @suggesting
     def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
@@ -130,9 +125,7 @@ class Export(Frames):
             raise InvalidParameterError(f"must be at least 1; got {sample!r}", parameter="sample")
         if self.manifest is None:
             raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
-        manifest = read_manifest(self.path)
-        if manifest is None:
-            raise ExportError(f"{self.path} holds no export", path=str(self.path))
+        manifest = existing_manifest(self.path)
         return Verifier(self.path, manifest, client or self._client or Client(), sample, seed).run()
 
     def __repr__(self) -> str:

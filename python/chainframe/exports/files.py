@@ -79,7 +79,7 @@ class FileRequest:
 
     def prepare(self) -> None:
         """Check the destination, and remove parts that the run does not continue."""
-        load("pyarrow", extra="arrow")
+        load("pyarrow")
         if self.mode not in MODES:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
         path = self.path

@@ -33,11 +33,8 @@ def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, pa
     except InvalidParameterError as error:
         if cursor is None:
             raise
-        raise ExportError(f"{path} cannot be continued by this query: its cursor {_of_cursor(error)}") from None
-
-
-def _of_cursor(error: InvalidParameterError) -> str:
-    return str(error).removeprefix("start ")
+        problem = str(error).removeprefix("start ")
+        raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
 
 
 class FollowedWriter(ParquetWriter):
@@ -47,15 +44,11 @@ class FollowedWriter(ParquetWriter):
         """Begin at a cursor of an earlier export, unless this one was begun."""
         self._start = self.manifest.cursor or cursor
 
-    def begin(self) -> None:
-        if self.manifest.finished:
-            self.store.remove_leftovers(self.manifest)
-            return
-        self.store.begin(self.manifest)
+    def _new_buffer(self) -> _PartBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
         follow = follow_set(self.query, settled.settle, self._start, self.store.path)
-        self._buffer = cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows))
+        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows))
 
     def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         # The position of lists without records too: the next export begins there.
@@ -134,7 +127,7 @@ class _Rows:
         return counts
 
     def to_arrow(self, numbers: Any = None, *, columns: list[str] | None = None) -> pa.Table:  # noqa: ANN401
-        arrow: Any = load("pyarrow", extra="arrow")
+        arrow: Any = load("pyarrow")
         joined: pa.Table = arrow.concat_tables([event.to_arrow(numbers, columns=columns) for event in self.events])
         return joined
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
-from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.errors import ContextError, InvalidParameterError
 from chainframe.exports.sources import arrow_source
-from chainframe.exports.store import read_manifest, verify_parts
+from chainframe.exports.store import existing_manifest, verify_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +54,8 @@ class Frames:
         --------
         >>> export.to_arrow(columns=["height", "amount"])
         """
-        pyarrow: Any = frames.load("pyarrow", extra="arrow")
-        parquet: Any = frames.load("pyarrow.parquet", extra="arrow")
+        pyarrow: Any = frames.load("pyarrow")
+        parquet: Any = frames.load("pyarrow.parquet")
         self._verify_parts()
         known = parquet.read_schema(arrow_source(self.parts[0])).names
         names = list(known if columns is None else columns)
@@ -130,7 +130,4 @@ class Frames:
             if self.path.suffix != ".parquet":
                 raise ContextError(f"{self.path} is not a Parquet file, so it has no types; read it with its library")
             return
-        manifest = read_manifest(self.path)
-        if manifest is None:
-            raise ExportError(f"{self.path} holds no export", path=str(self.path))
-        verify_parts(self.path, manifest.parts)
+        verify_parts(self.path, existing_manifest(self.path).parts)

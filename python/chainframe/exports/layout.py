@@ -149,7 +149,7 @@ class _Plan:
     def __init__(
         self, rows: pyarrow.dataset.Dataset, partition_by: str | None, heights_per_partition: int, max_rows: int
     ) -> None:
-        self._pc: Any = load("pyarrow.compute", extra="arrow")
+        self._pc: Any = load("pyarrow.compute")
         self._rows = rows
         height = height_column(rows.schema.names)
         if height is None:

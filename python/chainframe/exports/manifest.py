@@ -38,6 +38,7 @@ AS_TEXT = ("decimal", "string")
 """Types of amounts of an export and of the next one of its series, after an amount that no decimal column holds."""
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
+DAMAGED = "is damaged: its checksum differs from the manifest's"
 
 
 class UnsupportedVersionError(Exception):
@@ -327,6 +328,10 @@ def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
         else:
             del new[name]
     return new
+
+
+def damaged(path: Location, problem: str) -> ExportError:
+    return ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
 
 
 def _shown_link(since: dict[str, str] | None) -> str:

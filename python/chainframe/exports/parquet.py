@@ -22,12 +22,9 @@ from typing import TYPE_CHECKING, Any
 from chainframe._notes import continues
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
-from chainframe.errors import (
-    ChainframeError,
-    ExportError,
-    InvalidParameterError,
-)
+from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports import locations, series
+from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
@@ -37,7 +34,7 @@ from chainframe.exports.newer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
 from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
-from chainframe.exports.store import locked, read_manifest, store_at, verify_parts
+from chainframe.exports.store import finished_manifest, locked, read_manifest, store_at, verify_parts
 from chainframe.exports.tables import Encoding
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
@@ -81,7 +78,7 @@ class ExportRequest:
         """Checks the request, before anything is created or sent."""
         if self.mode not in MODES:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        load("pyarrow", extra="arrow")
+        load("pyarrow")
         if self.columns is not None and not self.columns:
             raise InvalidParameterError("columns must name at least one column")
         query = json.loads(self.query._stated())  # noqa: SLF001 - of this package
@@ -188,8 +185,7 @@ class ExportRequest:
     def _check_replaced(self, main: Store) -> None:
         """Raises `ExportError` if the export is not the one that the caller has decided to replace."""
         if self.replaces is not None and main.read(ignore_corrupt=True) != self.replaces:
-            message = f"{self.directory} was changed by another export; try again when it has ended"
-            raise ExportError(message, path=str(self.directory), retryable=True)
+            raise superseded(self.directory)
 
     def completed(self, main: Store, writer: ParquetWriter) -> Export:
         """Puts a finished export in its place."""
@@ -246,11 +242,7 @@ class ExportRequest:
         if series.is_same_place(since, self.directory):
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
         check_directory(since, "since")
-        earlier = read_manifest(since)
-        if earlier is None:
-            raise ExportError(f"{since} holds no export", path=str(since))
-        if not earlier.finished:
-            raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
+        earlier = finished_manifest(since)
         self._in_order_of(earlier, manifest).check_same_query(
             earlier, since, continued=True, has_moving_end=order == "by_height"
         )

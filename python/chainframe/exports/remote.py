@@ -26,7 +26,7 @@ from chainframe._objects import attempt
 from chainframe.errors import ExportError
 from chainframe.exports.conditional import FencedObject, delete_objects, get_object, put_new, superseded
 from chainframe.exports.directory import STAGING
-from chainframe.exports.manifest import HINTS, Manifest, Part, reported_as_corrupt
+from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, reported_as_corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(parquet|data|tmp)")
 """Names of objects that runs make, beside the manifest."""
-DAMAGED = "is damaged: its checksum differs from the manifest's"
 
 
 class RemoteStore:
@@ -127,7 +126,7 @@ class RemoteStore:
         found = get_object(self.path / part.name)
         self._check_size(part, None if found is None else len(found.data))
         if found is not None and hashlib.sha256(found.data).hexdigest() != part.sha256:
-            raise self._damaged(part, DAMAGED)
+            raise damaged(self.path / part.name, DAMAGED)
 
     def check_present(self, manifest: Manifest) -> None:
         found = self._listing()
@@ -139,11 +138,7 @@ class RemoteStore:
         if size != part.bytes:
             # The export of which it is a part may have been replaced.
             self._stored.check_unchanged()
-            raise self._damaged(part, "is missing" if size is None else DAMAGED)
-
-    def _damaged(self, part: Part, problem: str) -> ExportError:
-        path = str(self.path / part.name)
-        return ExportError(f"{path} {problem}; restore it, or export again", path=path, hints=HINTS)
+            raise damaged(self.path / part.name, "is missing" if size is None else DAMAGED)
 
     def check_no_foreign_files(self, *, but_parts: bool = False) -> None:
         del but_parts

@@ -15,7 +15,7 @@ from chainframe.exports.locations import entries, exports_in, finished_in, newes
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.rows import amounts, height_name, row_keys
 from chainframe.exports.sources import arrow_files, arrow_source
-from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
+from chainframe.exports.store import finished_manifest, manifest_checksum, verify_parts
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def read(
     >>> chainframe.exports.read("transfers/tuesday").to_table()
     >>> duckdb.from_arrow(chainframe.exports.read(["transfers/monday", "transfers/tuesday"]))
     """
-    load("pyarrow", extra="arrow")
+    load("pyarrow")
     directories = [finished_in(each, "series", storage_options) for each in exports_in(series)]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
@@ -97,7 +97,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     """Read the rows that an export in `directory` compares; None if it continues none."""
     if manifest.since is None or manifest.settled is None:
         return None
-    pc: Any = load("pyarrow.compute", extra="arrow")
+    pc: Any = load("pyarrow.compute")
     height = height_name(manifest)
     newest = _Newest(_back(_linked(directory, manifest.since)), height)
     end = newest.end_height()
@@ -132,13 +132,13 @@ class _Newest:
         settled = self._loaded[0].manifest.settled
         if settled is not None:
             return settled.end_height
-        pc: Any = load("pyarrow.compute", extra="arrow")
+        pc: Any = load("pyarrow.compute")
         self._loaded += (member.verified() for member in self._members)
         end: int | None = pc.max(self.dataset().to_table(columns=[self._height])[self._height]).as_py()
         return end
 
     def rows_above(self, height: int) -> pa.Table:
-        pc: Any = load("pyarrow.compute", extra="arrow")
+        pc: Any = load("pyarrow.compute")
         if self._next is None:
             self._next = next(self._members, None)
         while self._next is not None and self._next.highest > height:
@@ -241,12 +241,7 @@ def linked_path(directory: Location, link: str) -> Location:
 
 
 def _member(directory: Location) -> _Member:
-    manifest = read_manifest(directory)
-    if manifest is None:
-        raise ExportError(f"{directory} holds no export", path=str(directory))
-    if not manifest.finished:
-        raise ExportError(f"{directory} is not finished; run that export again first", path=str(directory))
-    return _Member(directory, manifest)
+    return _Member(directory, finished_manifest(directory))
 
 
 def _back(newest: _Member) -> Iterator[_Member]:
@@ -282,9 +277,10 @@ class _Piece:
 
 
 def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
-    dataset: Any = load("pyarrow.dataset", extra="arrow")
-    parquet: Any = load("pyarrow.parquet", extra="arrow")
-    arrow: Any = load("pyarrow", extra="arrow")
+    compute: Any = load("pyarrow.compute")
+    dataset: Any = load("pyarrow.dataset")
+    parquet: Any = load("pyarrow.parquet")
+    arrow: Any = load("pyarrow")
     texts = _amounts_as_text(members, amounts(members[0].manifest.query["call"]))
     pieces: list[_Piece] = []
     for member in members:
@@ -292,11 +288,11 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
         settled = manifest.settled
         if settled is not None and settled.corrections and settled.corrected_above is not None:
             corrections = _concatenated([member.path / part.name for part in settled.corrections])
-            rows = corrections.drop_columns([CHANGE])
-            gone = set(row_keys(rows, manifest))
+            gone = set(row_keys(corrections.drop_columns([CHANGE]), manifest))
             for piece in pieces:
                 _remove(piece, gone, settled.corrected_above, manifest)
-            pieces.append(_Piece(rows.filter(_is(corrections[CHANGE], "replaced")), member.highest))
+            replaced = corrections.filter(compute.field(CHANGE) == "replaced").drop_columns([CHANGE])
+            pieces.append(_Piece(replaced, member.highest))
         pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts if part.rows]
     files = [piece.rows for piece in pieces if isinstance(piece.rows, Path | ObjectPath)]
     tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path | ObjectPath)]
@@ -328,21 +324,16 @@ def _amounts_as_text(members: list[_Member], amounts: set[str]) -> set[str]:
 
 
 def _concatenated(files: list[Location]) -> pa.Table:
-    parquet: Any = load("pyarrow.parquet", extra="arrow")
-    arrow: Any = load("pyarrow", extra="arrow")
+    parquet: Any = load("pyarrow.parquet")
+    arrow: Any = load("pyarrow")
     tables = [parquet.read_table(arrow_source(file)) for file in files]
     table: pa.Table = arrow.concat_tables([table.select(tables[0].column_names) for table in tables])
     return table
 
 
-def _is(column: Any, value: str) -> Any:  # noqa: ANN401 - of pyarrow
-    compute: Any = load("pyarrow.compute", extra="arrow")
-    return compute.equal(column, value)
-
-
 def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Manifest) -> None:
     """Drop the rows with these keys above a height; a file without such rows stays a file."""
-    parquet: Any = load("pyarrow.parquet", extra="arrow")
+    parquet: Any = load("pyarrow.parquet")
     if piece.highest <= above:
         return
     height = height_name(manifest)
@@ -359,7 +350,7 @@ def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Man
         for value, key in zip(heights, row_keys(table, manifest), strict=True)
     ]
     if not all(keep):
-        arrow: Any = load("pyarrow", extra="arrow")
+        arrow: Any = load("pyarrow")
         piece.rows = table.filter(arrow.array(keep, arrow.bool_()))
 
 

@@ -207,7 +207,7 @@ class SettledWriter(ParquetWriter):
         tail = self._tail
         if tail is None or tail.end_height is None:
             return None, None, None
-        arrow: Any = load("pyarrow", extra="arrow")
+        arrow: Any = load("pyarrow")
         schema = self._table(self.query.partial[:0]).schema
         new = arrow.concat_tables([schema.empty_table(), *self._again])
         above = tail.end_height - self._settled.settle
@@ -235,7 +235,7 @@ class SettledWriter(ParquetWriter):
             where = "has no record" if head is None else f"ends at height {head}"
             message = f"{path}: the list {where}, and the earlier export ends at height {end}"
             raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)
-        pc: Any = load("pyarrow.compute", extra="arrow")
+        pc: Any = load("pyarrow.compute")
         return earlier.filter(pc.field(height_name(self.manifest)) <= head)
 
     def _finish(self) -> None:
@@ -265,7 +265,7 @@ class Changes:
 
 def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Changes:
     """Compare the rows of heights by identity and content. Heights up to `above` must be equal."""
-    arrow: Any = load("pyarrow", extra="arrow")
+    arrow: Any = load("pyarrow")
     sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
     height = old.schema.get_field_index(height_name(manifest))

@@ -62,8 +62,8 @@ class TableWriter:
     """
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, encoding: Encoding, order: list[Any] | None) -> None:
-        self._pa: Any = load("pyarrow", extra="arrow")
-        parquet = load("pyarrow.parquet", extra="arrow")
+        self._pa: Any = load("pyarrow")
+        parquet = load("pyarrow.parquet")
         self._writer = parquet.ParquetWriter(file, schema, **_options(encoding, order, schema))
         self._schema = schema
         self._most = encoding.rows_per_group
@@ -91,12 +91,12 @@ class TableWriter:
 
 def release_memory() -> None:
     """Return freed memory to the system: that of the rows that were written, and that of pyarrow's writer."""
-    load("pyarrow", extra="arrow").default_memory_pool().release_unused()
+    load("pyarrow").default_memory_pool().release_unused()
     _native._release_memory()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def write_table(table: pa.Table, file: BinaryIO, encoding: Encoding) -> None:
-    parquet = load("pyarrow.parquet", extra="arrow")
+    parquet = load("pyarrow.parquet")
     options = _options(encoding, order_of(table), table.schema)
     parquet.write_table(table, file, row_group_size=encoding.rows_per_group, **options)
 
@@ -114,14 +114,14 @@ def _options(encoding: Encoding, order: list[Any] | None, schema: pa.Schema) -> 
 
 def _texts(schema: pa.Schema) -> list[str]:
     """Return the paths of the columns that get a dictionary. One of numbers makes the file larger, and takes 8 MiB."""
-    types: Any = load("pyarrow", extra="arrow").types
+    types: Any = load("pyarrow").types
     texts = [field.name for field in schema if types.is_string(field.type)]
     return [*texts, *(f"{field.name}.list.element" for field in schema if types.is_list(field.type))]
 
 
 def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | None:
     """Return the order by height, in which lists come, if the rows have it; `schema` is that of the file."""
-    parquet = load("pyarrow.parquet", extra="arrow")
+    parquet = load("pyarrow.parquet")
     name = height_column(table.schema.names)
     if name is None or table.num_rows == 0 or table[name].null_count:
         return None
@@ -135,7 +135,7 @@ def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | No
 
 def order_of_files(files: Iterable[pq.FileMetaData], schema: pa.Schema) -> list[Any] | None:
     """Return the order by height of the rows of several files, which their groups of rows name."""
-    parquet = load("pyarrow.parquet", extra="arrow")
+    parquet = load("pyarrow.parquet")
     name = height_column(schema.names)
     groups = [file.row_group(index) for file in files for index in range(file.num_row_groups)]
     groups = [group for group in groups if group.num_rows]

@@ -78,7 +78,7 @@ class Verifier:
     """Compares the export in a directory with the API."""
 
     def __init__(self, path: Location, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
-        self._pyarrow = load("pyarrow", extra="arrow")
+        self._pyarrow = load("pyarrow")
         # Records from the cache of the client would be compared with themselves.
         self._client = client.with_options(cache=None)
         self._sample = sample

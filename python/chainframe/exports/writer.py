@@ -76,8 +76,11 @@ class ParquetWriter:
             self.store.remove_leftovers(self.manifest)
             return
         self.store.begin(self.manifest)
+        self._buffer = self._new_buffer()
+
+    def _new_buffer(self) -> _PartBuffer:
         options = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
-        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
+        return self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
 
     def _is_keyed(self) -> bool:
         """True if keys of the records decide which of them are written."""

@@ -40,8 +40,8 @@ def changed_column(rows: pa.Table, found: pa.Schema) -> str | None:
 
 def _is_held(values: Any, stored: Any) -> bool:  # noqa: ANN401 - of pyarrow
     """True if a column of a type holds the same values. Text does, whatever they are."""
-    types: Any = load("pyarrow.types", extra="arrow")
-    arrow: Any = load("pyarrow", extra="arrow")
+    types: Any = load("pyarrow.types")
+    arrow: Any = load("pyarrow")
     if stored == values.type or types.is_dictionary(stored) or _is_text(types, stored):
         return True
     if types.is_timestamp(stored) and stored.tz is None:

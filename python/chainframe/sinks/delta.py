@@ -115,7 +115,7 @@ class DeltaSink(Sink):
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table is None:
             return None
-        arrow: Any = load("pyarrow", extra="arrow")
+        arrow: Any = load("pyarrow")
         # Not that of a data set, which pyarrow has of fewer tables.
         return changed_column(change.rows, arrow.schema(self._table.schema().to_arrow()))
 

@@ -200,7 +200,7 @@ class _Pending:
 
     def change(self, before: Position | None, after: Position) -> Change:
         is_empty = before is None or self.clear is not Clear.NOTHING
-        arrow: Any = load("pyarrow", extra="arrow")
+        arrow: Any = load("pyarrow")
         rows = arrow.concat_tables(self.tables) if self.tables else None
         undo_after = None if is_empty else self.undo_after
         return Change(before, after, self.clear, undo_after, None if is_empty else self.undo_of, rows)

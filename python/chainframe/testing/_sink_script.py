@@ -48,7 +48,7 @@ def _undo(after_height: int) -> Any:  # noqa: ANN401 - as a follower delivers it
 
 
 def _batch_of(argument: str, branch: str, height: int) -> Any:  # noqa: ANN401 - as a follower of a set delivers it
-    arrow: Any = load("pyarrow", extra="arrow")
+    arrow: Any = load("pyarrow")
     rows = _batch(branch, height).to_arrow(columns=COLUMNS)
     queried = arrow.array([[argument]] * rows.num_rows, arrow.list_(arrow.string()))
     table = rows.append_column(QUERIED, queried)

@@ -19,6 +19,7 @@ from chainframe.cli import main
 from chainframe.exports import Export
 from chainframe.exports.directory import STAGING, locked_dir
 from chainframe.exports.manifest import Manifest, local_manifest
+from chainframe.exports.store import finished_manifest
 from chainframe.testing import LocalService
 from conftest import environment
 from exports.test_exports_settled import advance, assert_settled, reorganize, rows
@@ -192,14 +193,13 @@ def test_each_night_opens_the_exports_whose_heights_it_compares(
 ) -> None:
     service, query = growing
     monkeypatch.setattr(chainframe.exports.series, "FIRST_SPAN", 4)
-    original = local_manifest
     opened: list[Path] = []
 
-    def recorded(directory: Path) -> Manifest | None:
+    def recorded(directory: Path) -> Manifest:
         opened.append(directory)
-        return original(directory)
+        return finished_manifest(directory)
 
-    monkeypatch.setattr(chainframe.exports.series, "read_manifest", recorded)
+    monkeypatch.setattr(chainframe.exports.series, "finished_manifest", recorded)
     for _ in range(40):
         opened.clear()
         query.to_parquet_series(tmp_path, settle=6)
