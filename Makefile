@@ -131,7 +131,7 @@ SEEDS ?= 100000
 START ?= $(shell date +%s)
 simulate: tools
 	SIMULATION_START=$(START) SIMULATION_SEEDS=$(SEEDS) \
-		cargo test --features service,planted-bugs --test simulation no_seed -- --nocapture
+		cargo test --features service,planted-bugs --lib simulation::no_seed -- --nocapture
 
 # Runs the list reader through every schedule within larger bounds than `make test` does; takes minutes.
 enumerate: tools

@@ -24,3 +24,19 @@ mod redaction;
 #[cfg(feature = "service")]
 pub mod service;
 mod virtual_time;
+
+// The tests of `tests/rust` are modules of the crate, which is compiled once for all tests. They use what is public.
+#[cfg(test)]
+extern crate self as chainframe;
+#[cfg(test)]
+#[path = "../tests/rust/mutations.rs"]
+mod mutations;
+#[cfg(all(test, feature = "service"))]
+#[path = "../tests/rust/service.rs"]
+mod over_http;
+#[cfg(test)]
+#[path = "../tests/rust/payloads.rs"]
+mod payloads;
+#[cfg(all(test, feature = "service", feature = "planted-bugs"))]
+#[path = "../tests/rust/simulation.rs"]
+mod simulation;

@@ -2,7 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 
-use crate::http_client::{Caller, now, shared, signed};
+use super::http_client::{Caller, now, shared, signed};
 
 async fn response(change: impl FnOnce(&mut Vec<(String, String)>)) -> (u16, String) {
     let caller = Caller::new(shared());

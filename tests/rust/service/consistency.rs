@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chainframe::interface::{Number, record};
 use serde_json::Value;
 
-use crate::http_client::{Caller, integer, shared, start, text};
+use super::http_client::{Caller, integer, shared, start, text};
 
 const ZERO: &str = "0x0000000000000000000000000000000000000000";
 

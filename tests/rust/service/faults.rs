@@ -3,7 +3,7 @@
 use chainframe::service::{Fault, Service};
 use chrono::DateTime;
 
-use crate::http_client::{Caller, now, signed, start};
+use super::http_client::{Caller, now, signed, start};
 
 fn faulty(faults: &[&str]) -> Service {
     start(|settings| settings.faults = read(faults))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chainframe::interface::Number;
 use serde_json::Value;
 
-use crate::http_client::{Caller, busiest, integer, shared, text};
+use super::http_client::{Caller, busiest, integer, shared, text};
 
 /// Sorts as the number does.
 fn amount(record: &Value, member: &str) -> i128 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::http_client::{Caller, busiest, integer, shared, start, text};
+use super::http_client::{Caller, busiest, integer, shared, start, text};
 
 /// The lists that grow, with what each requires.
 async fn growing() -> Vec<(&'static str, String)> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use chainframe::service::{Service, ServiceError, Settings};
 
-use crate::http_client::{Caller, start};
+use super::http_client::{Caller, start};
 
 /// A path of its own, removed when done.
 struct Scratch(PathBuf);

@@ -2,7 +2,7 @@
 
 use chainframe::interface::{ENDPOINTS, Shape};
 
-use crate::http_client::{Caller, busiest, integer, required, shared, start, text};
+use super::http_client::{Caller, busiest, integer, required, shared, start, text};
 
 #[tokio::test]
 async fn page_sizes_are_limited() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chainframe::interface::{Chain, Deployment, ENDPOINTS, Kind, Shape};
 use serde_json::Value;
 
-use crate::http_client::{Caller, required, shared, start, text};
+use super::http_client::{Caller, required, shared, start, text};
 
 fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().expect("an object").keys().cloned().collect()
