@@ -51,21 +51,13 @@ def entries(series: Location) -> Sequence[Location]:
         return []
 
 
-def directory_of(
-    export: object,
-    parameter: str,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Location:
-    """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
-    path, newest = _located(export, parameter, storage_options)
+def directory_of_earlier(since: object, storage_options: Mapping[str, Any] | None) -> Location:
+    """Return the directory of the export that is continued: that of its manifest, or of the newest of a series."""
+    path, newest = _located(since, "since", storage_options)
     return newest[1] if newest else path
 
 
-def finished_in(
-    export: object,
-    parameter: str,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Location:
+def finished_in(export: object, parameter: str, storage_options: Mapping[str, Any] | None) -> Location:
     """Return the directory of an export to read: of a series, the one before the newest while that is written."""
     path, newest = _located(export, parameter, storage_options)
     if newest is None:

@@ -89,7 +89,7 @@ class ExportRequest:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
         if self.since is not None:
-            since = locations.directory_of(self.since, "since", self.storage_options)
+            since = locations.directory_of_earlier(self.since, self.storage_options)
             earlier = self._load_earlier(manifest, since)
             manifest.since = series.link(since, self.directory)
             if self.settle is None:

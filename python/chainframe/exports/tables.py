@@ -119,14 +119,14 @@ def _texts(schema: pa.Schema) -> list[str]:
     return [*texts, *(f"{field.name}.list.element" for field in schema if types.is_list(field.type))]
 
 
-def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | None:
-    """Return the order by height, in which lists come, if the rows have it; `schema` is that of the file."""
+def order_of(table: pa.Table) -> list[Any] | None:
+    """Return the order by height, in which lists come, if the rows have it."""
     parquet = load("pyarrow.parquet")
     name = height_column(table.schema.names)
     if name is None or table.num_rows == 0 or table[name].null_count:
         return None
     heights = [_integers(chunk) for chunk in table[name].chunks if len(chunk)]
-    column = (schema or table.schema).get_field_index(name)
+    column = table.schema.get_field_index(name)
     for is_descending, is_ordered in ((False, le), (True, ge)):
         if _are_in_order(heights, is_ordered):
             return [parquet.SortingColumn(column, descending=is_descending)]

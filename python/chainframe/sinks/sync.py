@@ -76,49 +76,45 @@ class TableForm:
         return json.dumps({"columns": self.columns, "numbers": self.numbers})
 
 
-def sync(
-    query: Any,  # noqa: ANN401
-    target: Any,  # noqa: ANN401
-    *,
-    table: str | None = None,
-    settle: int = 12,
-    columns: Sequence[str] | None = None,
-    numbers: str = "decimal",
-    reset: bool = False,
-) -> Synced:
+@dataclass(frozen=True)
+class _Options:
+    """Options of `Query.sync`."""
+
+    table: str | None = None
+    settle: int = 12
+    columns: Sequence[str] | None = None
+    numbers: str = "decimal"
+    reset: bool = False
+
+
+def sync(query: Any, target: Any, **given: Any) -> Synced:  # noqa: ANN401
     """Implementation of `Query.sync`."""
-    form = _form(query, columns, numbers)
-    synced = run(query, sink_of(target, table), settle, form, reset=reset)
+    options = _Options(**given)
+    form = _form(query, options)
+    synced = run(query, sink_of(target, options.table), options.settle, form, reset=options.reset)
     query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
 
 
-async def sync_async(
-    query: Any,  # noqa: ANN401
-    target: Any,  # noqa: ANN401
-    *,
-    table: str | None = None,
-    settle: int = 12,
-    columns: Sequence[str] | None = None,
-    numbers: str = "decimal",
-    reset: bool = False,
-) -> Synced:
+async def sync_async(query: Any, target: Any, **given: Any) -> Synced:  # noqa: ANN401
     """Implementation of `Query.sync_async`."""
-    form = _form(query, columns, numbers)
-    sink = await in_thread(lambda: sink_of(target, table))
-    synced = await run_async(query, sink, settle, form, reset=reset)
+    options = _Options(**given)
+    form = _form(query, options)
+    sink = await in_thread(lambda: sink_of(target, options.table))
+    synced = await run_async(query, sink, options.settle, form, reset=options.reset)
     query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
 
 
-def _form(query: Any, columns: Sequence[str] | None, numbers: str) -> TableForm:  # noqa: ANN401
+def _form(query: Any, options: _Options) -> TableForm:  # noqa: ANN401
+    columns = options.columns
     if columns is not None and query._values and QUERIED not in columns:  # noqa: SLF001 - of this package
         problem = f"({', '.join(columns)}) must contain {QUERIED}, by which sync finds the rows of each list of a set"
         raise InvalidParameterError(problem, parameter="columns")
     if columns is not None and height_column(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
         raise InvalidParameterError(problem, parameter="columns")
-    return TableForm(None if columns is None else tuple(columns), numbers)
+    return TableForm(None if columns is None else tuple(columns), options.numbers)
 
 
 def run(
