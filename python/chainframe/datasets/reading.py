@@ -85,6 +85,7 @@ class Reading:
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
+        self._forget()
         queries = self.narrowing.located(self.narrowing.queries(), self.requests.spent, self._located)
         match self.narrowing.way(queries):
             case ByHashes(query, lookup):
@@ -103,12 +104,14 @@ class Reading:
             # A record may have several hashes: the queries would return it several times.
             return None
         fetch = partial(self._with_hash, query, lookup)
-        lookup.fetched(lookup.hashes[0], fetch)
+        found = lookup.fetched(lookup.hashes[0], fetch)
         page = None if lookup.is_certain else self.requests.open(query).page
         if page is not None:
             lookup.probe(page, fetch)
-        found = self.narrowing.with_arguments(query, {lookup.parameter: lookup.hashes[0]})
-        return found if lookup.is_certain else None
+            self._expected.add(page, Source(query, 1))
+        # A response may show a record that the lookup did not return.
+        is_certain = lookup.is_certain and self._expected.is_in([found])
+        return self.narrowing.with_arguments(query, {lookup.parameter: lookup.hashes[0]}) if is_certain else None
 
     @property
     def reads_whole_list(self) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import chainframe as cf
+from chainframe.datasets.scanner import BATCH_SIZE, Scanner
 from datasets.test_datasets_times import between
 from strict_server import Request, Response, StrictServer, page_of, rows_of
 
@@ -234,6 +235,20 @@ def test_record_that_a_reorganization_removes_during_a_scan_is_no_reason(server:
             assert not is_reported(report), since
             results.add(height in heights)
     assert results == {False, True}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_parallel_read_reads_the_list_if_its_page_shows_what_a_lookup_lacks(
+    server: StrictServer, *, is_lost: bool
+) -> None:
+    service = Service(server, lambda request, height: is_lost and height == 1_999 and "txid" in request.query)
+    has_hash = pc.field("main_tx_hash") == service.digest("f", 1_999)
+    wanted = has_hash & (pc.field("tx_type") == "MainToZone")
+    with server.client() as client:
+        queries = Scanner(client.cross_chain_transactions(), None, wanted, BATCH_SIZE).queries()
+        found = [record for query in queries for record in query if record.main_tx_hash == service.digest("f", 1_999)]
+        assert len(found) == 1
+        assert ("tx_id=" in repr(queries[0])) is not is_lost
 
 
 class Moving:
