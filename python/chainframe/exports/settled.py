@@ -219,7 +219,8 @@ class SettledWriter(ParquetWriter):
                 height=found.deepest,
                 path=str(self.store.path),
             )
-        if reasons := self._buffer.report().reasons:
+        reasons = self._buffer.report().reasons
+        if reasons and not self._buffer.is_read_to_end:
             path = str(self.store.path)
             message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
             raise ExportError(f"{message}: {reasons[0]} Run the export again later.", path=path, retryable=True)
@@ -242,7 +243,7 @@ class SettledWriter(ParquetWriter):
         reasons: list[str] = []
         while self._buffer.rows:
             self._write()
-        if self._settled.is_compared or self._tail is None or self._met or self._buffer.report().complete:
+        if self._settled.is_compared or self._tail is None or self._met or self._buffer.is_read_to_end:
             self._compare_once()
         else:
             reasons.append("The newest records of the earlier export were not reached: records in between are missing.")

@@ -62,6 +62,7 @@ struct BufferState {
     /// Arrival of the oldest page.
     oldest: Option<Instant>,
     ended: bool,
+    is_read_to_end: bool,
 }
 
 /// The wait for the next page.
@@ -169,6 +170,7 @@ impl PartBuffer {
             keys: Vec::new(),
             oldest: None,
             ended: false,
+            is_read_to_end: false,
         };
         Self {
             client: run.query().client().clone(),
@@ -204,7 +206,9 @@ impl PartBuffer {
                     },
                 };
                 let Some(page) = next? else {
-                    lock(&state).ended = true;
+                    let mut state = lock(&state);
+                    state.ended = true;
+                    state.is_read_to_end = run.is_read_to_end();
                     continue;
                 };
                 let mut state = lock(&state);
@@ -268,6 +272,12 @@ impl PartBuffer {
         let state = lock(&self.state);
         let aged = state.oldest.is_some_and(|oldest| oldest.elapsed() >= self.max_age);
         state.is_full(self.max_rows) || state.rows > 0 && (aged || !self.keyed && !state.held.is_empty())
+    }
+
+    /// True if the list was read to its end. It may lack records that are older than those that the API returns.
+    #[getter]
+    fn is_read_to_end(&self) -> bool {
+        lock(&self.state).is_read_to_end
     }
 
     #[getter]

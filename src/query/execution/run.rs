@@ -20,7 +20,7 @@ use slice::CurrentSlice;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
-use super::reasons::contradictions;
+use super::reasons::{contradictions, is_last_year};
 use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
 use super::shared_heights::SharedHeights;
@@ -187,6 +187,11 @@ impl Run {
     /// The end of the list, once it was reached.
     pub(super) fn end(&self) -> Option<End> {
         self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
+    }
+
+    /// True if the list was read to its end. It may lack records that are older than those that the API returns.
+    pub fn is_read_to_end(&self) -> bool {
+        self.end() == Some(End::List) && self.output.report.read().reasons.to_vec().iter().all(is_last_year)
     }
 
     /// Contradictions of a list that was read to its end, of which no more is requested.

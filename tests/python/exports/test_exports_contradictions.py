@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 
 import chainframe as cf
@@ -182,3 +184,36 @@ def test_export_that_was_interrupted_by_a_contradiction_is_finished_once_it_is_g
         assert finished.report.complete
         table = chainframe.exports.read(finished.path).to_table()
         assert table.sort_by("height")["height"].to_pylist() == [*range(1, 109)]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("settle", [3, 12])
+def test_short_list_of_an_address_is_compared_to_its_end(server: StrictServer, tmp_path: Path, settle: int) -> None:
+    chain = {"top": 4, "fork": 5}
+    start = dt.datetime.now(dt.UTC) - dt.timedelta(days=20)
+
+    def page(request: Request) -> Response:
+        listed = [
+            {
+                "txId": f"0x{height:064x}",
+                "height": str(height),
+                "blockHash": f"0x{height + 100 * (height >= chain['fork']):064x}",
+                "transactionTime": str(int(start.timestamp() * 1_000) + height),
+                "from": "0x" + "a" * 40,
+                "to": "0x" + "b" * 40,
+                "nonce": "7",
+            }
+            for height in range(chain["top"], 0, -1)
+        ]
+        return page_of("address_transactions", listed, page="1", limit=request.query["limit"], totalPage="1")
+
+    server.on("address_transactions", page)
+    with server.client() as client:
+        for top, fork in ((4, 5), (7, 8), (8, 6), (20, 6)):
+            chain |= {"top": top, "fork": fork}
+            export = client.address_transactions("0x" + "a" * 40).to_parquet_series(tmp_path, settle=settle)
+            assert ["12 months" in reason for reason in export.report.reasons] == [True] * len(export.report.reasons)
+        table = chainframe.exports.read(tmp_path).to_table().sort_by("height")
+        assert table["height"].to_pylist() == [*range(1, 21 - settle)]
+        replaced = table.filter(pc.field("block_hash") >= f"0x{100:064x}")
+        assert replaced["height"].to_pylist() == [*range(6, 21 - settle)]
