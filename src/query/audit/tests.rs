@@ -1,5 +1,6 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
+mod in_common;
 mod one_block;
 mod order;
 mod repeats;

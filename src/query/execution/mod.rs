@@ -29,6 +29,7 @@ mod sample;
 mod selection;
 mod set;
 mod shared_heights;
+mod shown_lists;
 mod slice_fetcher;
 mod stable;
 mod unique;

@@ -3,6 +3,7 @@
 //! page after the other, so that short lists end while long ones are read.
 
 mod across;
+mod emptied;
 mod ended;
 mod open_list;
 mod outcome;
@@ -23,11 +24,12 @@ use page::SetPage;
 
 use super::query_start::QueryStart;
 use super::shared_heights::SharedHeights;
+use super::shown_lists::ShownLists;
 use super::slice_fetcher::HELD;
 use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::process;
-use crate::query::audit::Blocks;
+use crate::query::audit::{Blocks, InCommon};
 use crate::query::request::{Members, Query};
 use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, SeenLog, SharedReport};
 
@@ -91,6 +93,7 @@ pub(super) struct Set {
     unique: Option<Unique>,
     /// Blocks of the records of all lists.
     blocks: Blocks,
+    in_common: Option<(ShownLists, InCommon)>,
     /// Lists that have ended without records, and without a reason.
     empty: Vec<usize>,
     /// Lists of absent blocks that were opened again.
@@ -123,6 +126,7 @@ impl Set {
             outcome: Outcome::default(),
             unique: None,
             blocks: Blocks::default(),
+            in_common: None,
             empty: Vec::new(),
             absent: BTreeSet::new(),
             spent: None,
@@ -249,6 +253,7 @@ impl Set {
             self.num_pages += 1;
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
+            self.compare_records(index, &page.columns);
         } else if self.misses_blocks() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none()) {
             // A run that continues from here reads the list again, and so knows that it is empty.
             self.account(report);
@@ -293,33 +298,6 @@ impl Set {
     fn read_again(&mut self, index: usize) -> bool {
         let has_returned = self.open.get(&index).is_some_and(|list| list.checkpoint.is_some());
         !has_returned && !self.starts.contains_key(&index) && self.begin_again(index)
-    }
-
-    /// Judges the lists with an empty page after other lists have returned records: a throttle would have emptied those as
-    /// well. Such a list is begun again, or ends with its error.
-    fn judge_emptied(&mut self, report: &SharedReport) {
-        for (index, run, error) in std::mem::take(&mut self.emptied) {
-            if !self.has_progressed_since(index) {
-                self.emptied.push((index, run, error));
-            } else if self.begin_again(index) {
-                self.account(report);
-            } else {
-                self.end(index, &*run, Some(error), report);
-            }
-        }
-    }
-
-    /// Returns the error of the lists with an empty page, where no other list is open: the service may throttle. The next
-    /// call asks them again.
-    fn ask_emptied_again(&mut self) -> Option<Error> {
-        let error = self.emptied.first().map(|(_, _, error)| error.clone());
-        self.waiting.extend(self.emptied.drain(..).map(|(index, run, _)| (index, run)));
-        error
-    }
-
-    /// True if other lists have returned records since a list was asked for its page.
-    fn has_progressed_since(&self, index: usize) -> bool {
-        self.open.get(&index).is_some_and(|list| list.asked_at < self.num_pages)
     }
 
     /// Reads a list from its position with another run, a few times.
@@ -382,6 +360,7 @@ impl Set {
         }
         if !std::mem::replace(&mut self.is_finished, true) {
             self.doubt_absent_blocks(report);
+            self.doubt_records_in_common(report);
             self.outcome.refusals(&self.members).into_iter().for_each(|reason| report.add_reason(reason));
             report.finish();
         }

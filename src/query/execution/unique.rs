@@ -3,20 +3,17 @@
 
 use std::collections::HashMap;
 
-use crate::columns::{Columns, Value};
-use crate::interface::{Bound, ParamKind};
+use super::shown_lists::ShownLists;
+use crate::columns::Columns;
 use crate::query::request::{Members, Query};
-use crate::query::results::{ANY_LIST, KeyedRows, Seen, SeenLog};
+use crate::query::results::{KeyedRows, Seen, SeenLog};
 use crate::query::snapshot::Rows as _;
 
 /// Entries that are kept before those of ended lists are removed for the first time.
 const PRUNED_AT: usize = 4_096;
 
 pub(super) struct Unique {
-    /// Index of each value, by its meaning.
-    by_meaning: HashMap<String, u32>,
-    /// Columns that show the values whose lists have a record.
-    columns: Vec<usize>,
+    lists: ShownLists,
     /// List that returned a record, by the record's key.
     returned_by: HashMap<u64, u32>,
     log: SeenLog,
@@ -26,20 +23,11 @@ pub(super) struct Unique {
 impl Unique {
     /// `None` if no two lists of the set have a record in common, or if each is to return it.
     pub fn new(query: &Query, members: &Members, earlier: Vec<Seen>) -> Option<Self> {
-        let param = query.endpoint().param(members.name)?;
-        // A record has one height.
-        if !query.options().unique || param.kind != ParamKind::Text {
+        if !query.options().unique {
             return None;
         }
-        let shown = param
-            .bounds
-            .iter()
-            .filter(|(_, bound)| matches!(bound, Bound::Equal | Bound::EqualInSome | Bound::InvolvedInSome));
-        let columns = shown.filter_map(|(name, _)| query.endpoint().record().position(name)).collect();
-        let indices = members.meanings().zip(0..);
         Some(Self {
-            by_meaning: indices.collect(),
-            columns,
+            lists: ShownLists::of(query, members)?,
             returned_by: earlier.iter().map(|seen| (seen.key, seen.returned_by)).collect(),
             log: SeenLog::new(earlier),
             prune_at: PRUNED_AT,
@@ -58,7 +46,7 @@ impl Unique {
         let keyed = KeyedRows::new(page);
         let mut kept = Vec::new();
         for row in 0..page.rows() {
-            let others = self.others(this, page, row);
+            let others = self.lists.others(this, page, row);
             if others.is_empty() {
                 kept.push(row as u32);
                 continue;
@@ -78,28 +66,6 @@ impl Unique {
         }
         self.prune(has_ended);
         (kept.len() < page.rows()).then_some(kept)
-    }
-
-    /// Other lists that may have the record of a row, each once.
-    fn others(&self, this: u32, page: &Columns, row: usize) -> Vec<u32> {
-        let mut others = Vec::new();
-        let mut shows_this = false;
-        for column in &self.columns {
-            match page.value(*column, row) {
-                // The value that is missing may be any.
-                Value::Null | Value::Utf8("") => return vec![ANY_LIST],
-                Value::Utf8(text) => {
-                    for value in text.split(',') {
-                        let index = self.by_meaning.get(&value.trim().to_lowercase()).copied();
-                        shows_this |= index == Some(this);
-                        others.extend(index.filter(|index| *index != this && !others.contains(index)));
-                    }
-                }
-                _ => {}
-            }
-        }
-        // A record that does not show the list that has it does not show the others either.
-        if shows_this { others } else { vec![ANY_LIST] }
     }
 
     /// Removes the entries of lists that have ended, once there are twice as many entries as were left the last time.

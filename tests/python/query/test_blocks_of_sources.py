@@ -181,3 +181,46 @@ def test_block_that_was_not_mined_at_its_request_is_not_absent(server: StrictSer
         assert sum(requests.values()) == report.requests
         sent = Counter(request.query["height"] for request in server.requests)
         assert requests == sent
+
+
+LACKS = "lacks a record of height 5 that another list shows"
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "arguments", "is_missing"),
+    [
+        ({5}, {}, True),
+        ({5}, {"direction": "from"}, False),
+        # The other list was read first.
+        ({8, 9}, {}, False),
+        # The other list begins later.
+        ({1, 2}, {}, False),
+        (set(), {}, False),
+    ],
+    ids=["lost", "direction", "grown", "cut", "all"],
+)
+def test_record_that_the_list_of_one_address_shows_and_that_of_the_other_lacks(
+    server: StrictServer, lost: set[int], arguments: dict[str, Any], *, unique: bool, is_missing: bool
+) -> None:
+    def of_wallet(request: Request) -> Response:
+        is_second = request.query["address"] == WALLETS[1]
+        rows = [
+            {
+                "txId": HASHES[height],
+                "from": WALLETS[0],
+                "to": WALLETS[1],
+                "height": str(height),
+                "blockHash": f"0x{height}",
+            }
+            for height in range(9, 0, -1)
+            if not (is_second and height in lost)
+        ]
+        return page_of("address_transactions", [] if is_second and "isFromOrTo" in request.query else rows)
+
+    server.on("address_transactions", of_wallet)
+    with server.client() as client:
+        query = client.address_transactions(WALLETS[:2], unique=unique, **arguments)
+        reasons = query.collect().report.reasons
+        assert any(WALLETS[1] in reason and LACKS in reason for reason in reasons) is is_missing, reasons
+        assert is_missing or not any("lacks a record" in reason for reason in reasons)

@@ -33,6 +33,7 @@ impl Set {
                 set.refused.iter().map(|(rank, error)| (index_of(*rank) as usize, error.clone())).collect();
             seen = set.seen.iter().map(|seen| seen.renumbered(index_of)).collect();
         }
+        self.in_common = self.comparable();
         self.unique = Unique::new(&self.query, members, seen);
         let others =
             (0..members.values.len()).filter(|index| !self.ended.contains(*index) && !self.begun.contains(index));
