@@ -64,18 +64,18 @@ def absent_again(requests: Requests, narrowing: Narrowing, highest: float) -> It
     absent = _absent_blocks(requests.runs, highest) if descending(narrowing.resource) else {}
     if not absent:
         return
-    found = [height for run in requests.runs if run.report.records and (height := _height(run)) is not None]
-    lowest = min(found, default=math.inf)
+    lowest = min((height for run in requests.runs for height in _with_block(run)), default=math.inf)
     if min(absent) < lowest and min(absent) > 0:
         # Nothing shows yet whether the chain has begun there.
-        below = narrowing.with_arguments(absent[min(absent)], {"height": min(absent) - 1})
+        below = _at_height(narrowing, absent[min(absent)], min(absent) - 1)
         if any(True for _ in requests.stream(below)):
             lowest = min(absent) - 1
         requests.retire(below)
     for height in [height for height in absent if height > lowest]:
         # A part of the service may have been behind.
-        requests.retire(absent[height])
-        yield from requests.stream(narrowing.with_arguments(absent[height], {}))
+        if len(_heights(absent[height])) == 1:
+            requests.retire(absent[height])
+        yield from requests.stream(_at_height(narrowing, absent[height], height))
     missing = [height for height in _absent_blocks(requests.runs, highest) if height > lowest]
     if missing:
         raise PaginationDriftError(
@@ -88,18 +88,29 @@ def _absent_blocks(runs: list[Query[Any]], highest: float) -> dict[int, Query[An
     """Empty lists of heights below blocks that were received before, the highest of which is given."""
     absent: dict[int, Query[Any]] = {}
     for run in runs:
-        height = _height(run)
-        if height is None:
-            continue
-        if run.report.records:
-            highest = max(highest, height)
-        elif height < highest and not run.report.reasons:
+        heights = _heights(run)
+        highest = max([highest, *_with_block(run)])
+        for height, has_block in heights.items():
             # One that is requested before a higher one may not have been there.
-            absent[int(height)] = run
-    return absent
+            if not has_block and height < highest and not run.report.reasons:
+                absent[int(height)] = run
+    found = {height for run in runs for height in _with_block(run)}
+    return {height: run for height, run in absent.items() if height not in found}
 
 
-def _height(run: Query[Any]) -> float | None:
-    """The height of a query, infinite for the list. `None` for a set, which compares its lists by itself."""
+def _at_height(narrowing: Narrowing, run: Query[Any], height: int) -> Query[Any]:
+    """The query for one height in place of those of a query; a set stays a set, whose records have one more column."""
+    is_set = isinstance(arguments(run).get("height"), list)
+    return narrowing.with_arguments(run, {"height": [str(height)] if is_set else height})
+
+
+def _with_block(run: Query[Any]) -> list[float]:
+    return [height for height, has_block in _heights(run).items() if has_block]
+
+
+def _heights(run: Query[Any]) -> dict[float, bool]:
+    """The heights of a query, infinite for the list, each with true if it has a block."""
     height = arguments(run).get("height", math.inf)
-    return None if isinstance(height, list) else height
+    if not isinstance(height, list):
+        return {height: bool(run.report.records)}
+    return {int(value): bool(verdict["records"]) for value, verdict in run.report.by_argument.items()}

@@ -126,3 +126,31 @@ def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:
         )
     assert heights == list(range(heights[0], top.height - 450, -1))
     assert heights[0] >= top.height
+
+
+@pytest.mark.parametrize("absent", [{5}, {5, 6}, {5, 7}, set()])
+def test_lowest_block_of_a_set_of_heights_that_was_absent_is_requested_again(
+    server: StrictServer, absent: set[int]
+) -> None:
+    server.on("blocks", Blocks(1, dict.fromkeys(absent, 1)))
+    with server.client() as client:
+        dataset = client.blocks(height=[*range(3, 13)]).dataset()
+        heights = dataset.to_table(filter=HEIGHTS_5_TO_9)["height"].to_pylist()
+        assert Counter(heights) == dict.fromkeys(range(5, 10), 1)
+        assert dataset.report.complete
+        assert dataset.report.requests == len(server.requests)
+
+
+def test_lowest_block_of_a_set_of_heights_that_stays_absent_is_an_error(server: StrictServer) -> None:
+    server.on("blocks", Blocks(1, {5: 100}))
+    with server.client() as client, pytest.raises(cf.PaginationDriftError, match="no block of height 5, although"):
+        client.blocks(height=[*range(3, 13)]).dataset().to_table(filter=HEIGHTS_5_TO_9)
+
+
+def test_chain_that_begins_within_a_set_of_heights_has_all_its_blocks(server: StrictServer) -> None:
+    server.on("blocks", Blocks(7, {}))
+    with server.client() as client:
+        dataset = client.blocks(height=[*range(3, 13)]).dataset()
+        assert sorted(dataset.to_table(filter=HEIGHTS_5_TO_9)["height"].to_pylist()) == [7, 8, 9]  # type: ignore[type-var]
+        assert dataset.report.complete
+        assert [request.query.get("height") for request in server.requests].count("4") == 1
