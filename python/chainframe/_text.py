@@ -24,6 +24,11 @@ class Stream(Protocol):
     def isatty(self) -> bool: ...
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things, such as "1 record" and "2,000 records"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def escape(text: str) -> str:
     """Return the text with an escape of JSON for every character that `repr` escapes, except line breaks and tabs.
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._arguments import suggesting
+from chainframe._integers import check_count, check_seed
 from chainframe._native import Client, _restore_report
-from chainframe.errors import ContextError, InvalidParameterError
+from chainframe._text import counted
+from chainframe.errors import ContextError
 from chainframe.exports import locations
 from chainframe.exports.frames import Frames
 from chainframe.exports.manifest import Manifest
@@ -121,8 +123,8 @@ class Export(Frames):
         >>> export = client.transactions().to_parquet("transactions")
         >>> print(export.verify(sample=500))
         """
-        if sample < 1:
-            raise InvalidParameterError(f"must be at least 1; got {sample!r}", parameter="sample")
+        check_count(sample, "sample")
+        check_seed(seed, "seed")
         if self.manifest is None:
             raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
         manifest = existing_manifest(self.path)
@@ -137,8 +139,8 @@ class Export(Frames):
         return head + self.report._repr_html_()
 
     def _about(self) -> str:
-        files = f"{len(self.parts):,} file{'' if len(self.parts) == 1 else 's'}"
-        return f"{self.rows:,} records in {files}, {'complete' if self.complete else 'possibly incomplete'}"
+        size = f"{counted(self.rows, 'record')} in {counted(len(self.parts), 'file')}"
+        return f"{size}, {'complete' if self.complete else 'possibly incomplete'}"
 
     @property
     def complete(self) -> bool:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
 from chainframe._declared import height_column
+from chainframe._integers import check_count
 from chainframe._objects import is_url, location
+from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
 from chainframe.exports.locations import exports_in
 from chainframe.exports.series import read
-from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, write_table
+from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, write_table
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -133,7 +135,9 @@ def compact(
             files.write(name, partial(write_table, table, encoding=encoding))
             written += table.num_rows
         if written != plan.num_rows:
-            message = f"{written} rows of {plan.num_rows} were written, since the series changed; run it again"
+            message = (
+                f"{written} of {counted(plan.num_rows, 'row')} could be read, since the series changed; run it again"
+            )
             raise ExportError(f"{target}: {message}", path=str(target), retryable=True)
         return Compaction(cast("Path", target), cast("tuple[Path, ...]", files.complete()), written)
 

@@ -31,6 +31,8 @@ CHANGE = "_change"
 """Column of corrections: "removed" or "replaced"."""
 FIRST_SPAN = 256
 """Heights below those that are compared, where the next lower record is looked for first. Most lists have it there."""
+BELOW_ALL = -1
+"""A height below all others, since `settle` may be greater than every height."""
 SPAN_GROWTH = 8
 """Factor by which the span grows until it has a record. Each step reads files again: five cover a million heights."""
 
@@ -105,10 +107,10 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         return Tail(None, None, newest.dataset().schema.empty_table())
     above = end - manifest.settled.settle
     span = FIRST_SPAN
-    rows = newest.rows_above(above - span)
+    rows = newest.rows_above(max(above - span, BELOW_ALL))
     while (lowest := _highest_up_to(above, rows[height])) is None and span <= above:
         span *= SPAN_GROWTH
-        rows = newest.rows_above(above - span)
+        rows = newest.rows_above(max(above - span, BELOW_ALL))
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
     return Tail(end, lowest, rows)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe import _native
 from chainframe._declared import height_column
+from chainframe._integers import check_count
 from chainframe.errors import InvalidParameterError
 from chainframe.frames import load
 
@@ -41,11 +42,6 @@ class Encoding:
             message = f"must be one of {', '.join(COMPRESSIONS)}; got {self.compression!r}"
             raise InvalidParameterError(message, parameter="compression")
         check_count(self.rows_per_group, "rows_per_group")
-
-
-def check_count(value: object, parameter: str) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InvalidParameterError(f"must be an integer from 1; got {value!r}", parameter=parameter)
 
 
 def encoded(options: dict[str, Any]) -> None:

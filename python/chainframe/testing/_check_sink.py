@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from chainframe._integers import check_count
 from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -51,14 +52,13 @@ def check_sink(
     AssertionError
         The sink lost, repeated or changed rows, or its position is wrong. The message describes the schedule.
     InvalidParameterError
-        `make` or `read` cannot be imported by another process, or `schedules` is less than 1.
+        `make` or `read` cannot be imported by another process, or `schedules` is no integer from 1.
 
     Examples
     --------
     >>> check_sink(partial(make_sink, tmp_path), partial(read_rows, tmp_path))
     """
-    if schedules < 1:
-        raise InvalidParameterError(f"({schedules}) must be at least 1", parameter="schedules")
+    check_count(schedules, "schedules")
     for parameter, function in (("make", make), ("read", read)):
         try:
             pickle.dumps(function)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
 from chainframe._declared import record_of
+from chainframe._integers import MAX_COUNT, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_MILLISECONDS = 100_000_000_000
-MAX_SHOWN = 80
 MISSPELT = 0.85
 """Similarity of a name with that of a field from which on it is taken for a mistake."""
 
@@ -87,11 +87,6 @@ def _members(call: str, source: str, row: Any) -> Iterable[tuple[Any, Any]]:  # 
     raise ConfigError(f"{call}: {source} must be a record or a mapping of its fields; got {short(row)}")
 
 
-def short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
-
-
 @cache
 def _fields(call: str) -> dict[str, dict[str, Any]]:
     return {field["name"]: field for field in record_of(call)["fields"]}
@@ -119,7 +114,7 @@ def _integer(value: Any) -> int:  # noqa: ANN401 - a number of any kind
 
 def _count(value: Any) -> int:  # noqa: ANN401 - a number of any kind
     number = _integer(value)
-    if number < 0:
+    if not 0 <= number <= MAX_COUNT:
         raise ValueError
     return number
 
@@ -176,7 +171,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "list of strings": _texts,
 }
 EXPECTED = {
-    "integer": "a non-negative integer",
+    "integer": "an integer from 0 to 2^63-1",
     "raw integer": "an integer",
     "time": "a time to the millisecond",
     "boolean": "true or false",

@@ -239,11 +239,11 @@ def test_wrong_arguments_are_named(series: Path, tmp_path: Path) -> None:
     for options, message in (
         ({"partition_by": "hour"}, "partition_by must be one of day, height; got 'hour'"),
         ({"compression": "zip"}, "compression must be one of zstd, "),
-        ({"rows_per_group": 0}, "rows_per_group must be an integer from 1; got 0"),
-        ({"rows_per_group": "9"}, "rows_per_group must be an integer from 1; got '9'"),
-        ({"max_rows_per_file": True}, "max_rows_per_file must be an integer from 1; got True"),
+        ({"rows_per_group": 0}, "rows_per_group must be an integer from 1 to 2^63-1; got 0"),
+        ({"rows_per_group": "9"}, "rows_per_group must be an integer from 1 to 2^63-1; got '9'"),
+        ({"max_rows_per_file": True}, "max_rows_per_file must be an integer from 1 to 2^63-1; got True"),
     ):
-        with pytest.raises(cf.InvalidParameterError, match=message):
+        with pytest.raises(cf.InvalidParameterError, match=re.escape(message)):
             compact(series, tmp_path / "new", **options)
     with pytest.raises(cf.InvalidParameterError, match=r"path \(ftp://...\) must be a local path, or begin with s3://"):
         compact(series, "ftp://host/lake")

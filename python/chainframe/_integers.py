@@ -1,0 +1,40 @@
+"""Integers that callers give, and the checks before anything is done with them."""
+
+from __future__ import annotations
+
+from chainframe.errors import InvalidParameterError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+MAX_COUNT = 2**63 - 1
+"""Greatest count that Arrow and Parquet hold."""
+MAX_SHOWN = 80
+"""Characters of a value in a message."""
+
+
+def check_count(value: object, parameter: str) -> None:
+    """Raises `InvalidParameterError` for anything but an integer from 1."""
+    if not _is_integer(value) or not 1 <= value <= MAX_COUNT:
+        raise InvalidParameterError(f"must be an integer from 1 to 2^63-1; got {short(value)}", parameter=parameter)
+
+
+def check_seed(value: object, parameter: str) -> None:
+    """Raises `InvalidParameterError` for anything but an integer or None."""
+    if value is not None and not _is_integer(value):
+        raise InvalidParameterError(f"must be an integer or None; got {short(value)}", parameter=parameter)
+
+
+def short(value: object) -> str:
+    """Returns the beginning of the `repr` of a value."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        # Python does not convert very long numbers to digits.
+        return "a value without a repr"
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
