@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from chainframe import ChainframeError, IncompleteResultError, InvalidParameterError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
 from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
+from chainframe._text import counted
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.core import flag
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
@@ -284,7 +285,7 @@ def _print_report(report: Report) -> None:
         echo_error(reason)
     _print_refusals(report)
     if report.missing:
-        more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""
+        more = f" and {counted(len(report.missing) - SHOWN, 'other')}" if len(report.missing) > SHOWN else ""
         echo_error(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
 
 
@@ -294,7 +295,7 @@ def _print_refusals(report: Report) -> None:
     for value in list(errors)[:SHOWN]:
         echo_error(f"{value}: {errors[value]}")
     if len(errors) > SHOWN:
-        echo_error(f"and {len(errors) - SHOWN} other values")
+        echo_error(f"and {counted(len(errors) - SHOWN, 'other value')}")
 
 
 def _advice(error: Exception, target: Destination | None) -> str:
@@ -308,7 +309,7 @@ def _saved(target: Destination | None) -> str:
     saved = target.saved() if target else None
     if saved is None:
         return ""
-    return f"; {saved:,} records saved; rerun with --resume to continue" if saved else "; no records saved"
+    return f"; {counted(saved, 'record')} saved; rerun with --resume to continue" if saved else "; no records saved"
 
 
 for _endpoint in ENDPOINTS.values():

@@ -32,7 +32,7 @@ from chainframe import (
 )
 from chainframe._objects import ObjectPath, location
 from chainframe._paths import TEXT_FORMATS, check_directory, check_file, check_parent, form_of, suffix_of
-from chainframe._text import shown_in
+from chainframe._text import counted, shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
 from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
 from chainframe.exports.growing import SETTLE, to_parquet_series
@@ -280,8 +280,8 @@ class Directory(Destination):
             else:
                 options |= {"mode": self.mode, "since": self.since, "settle": self.settle}
                 export = write_parquet(query, client, self.path, **options)
-        files = f"{len(export.parts):,} file{'s' if len(export.parts) > 1 else ''}"
-        return export.report, f"{export.rows:,} records in {files} in {export.path}"
+        size = f"{counted(export.rows, 'record')} in {counted(len(export.parts), 'file')}"
+        return export.report, f"{size} in {export.path}"
 
     def saved(self) -> int | None:
         return None if self.series else saved_rows(self.path)
@@ -297,7 +297,7 @@ class File(Destination):
         with suppress_incomplete_warning():
             request = replace(self.request, numbers=self.request.numbers or client.numbers)
             export = write_file(query, client, request)
-        return export.report, f"{export.rows:,} records in {self.request.path}"
+        return export.report, f"{counted(export.rows, 'record')} in {self.request.path}"
 
     def saved(self) -> int | None:
         return saved_rows(self.request.parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from chainframe import ChainframeError
+from chainframe._text import counted
 from chainframe.cli import codes
 from chainframe.cli.export import exit_code
 from chainframe.cli.messages import echo, echo_error, stats, text_of
@@ -83,7 +84,7 @@ def _compact(series: tuple[str, ...], path: str, **options: Any) -> int:  # noqa
     SERIES is a directory or URL, or several. PATH must not exist; in an object store it must hold nothing.
     """
     done = compact(series, path, **options)
-    echo(f"{done.rows:,} records in {len(done.files):,} file{'s' * (len(done.files) != 1)} in {done.path}")
+    echo(f"{counted(done.rows, 'record')} in {counted(len(done.files), 'file')} in {done.path}")
     return 0
 
 

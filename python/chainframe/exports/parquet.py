@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._notes import continues
 from chainframe._paths import check_directory
+from chainframe._text import counted
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports import locations, series
@@ -308,4 +309,4 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
     except ChainframeError as lost:
         error.add_note(f"what was fetched last could not be written: {lost}")
     if rows := writer.manifest.rows:
-        continues(error, f"{rows:,} record{' is' if rows == 1 else 's are'} saved")
+        continues(error, f"{counted(rows, 'record')} {'is' if rows == 1 else 'are'} saved")

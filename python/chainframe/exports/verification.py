@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from chainframe._text import counted
+
 LISTS = {"heights", "pages"}
 """Ways that compare records of a list, and so find every kind of difference."""
 SHOWN = 10
@@ -110,17 +112,17 @@ class Verification:
         ways = ", ".join(f"{count:,} by {way}" for way, count in self.sampled.items()) or "none"
         count = f"{len(self.differences):,}" if self.differences else "no"
         lines = [
-            f"{_counted(self.files, 'file')} and {_counted(self.rows, 'record')}, differences: {count}",
-            f"compared: {ways}, in {_counted(self.requests, 'request')}",
+            f"{counted(self.files, 'file')} and {counted(self.rows, 'record')}, differences: {count}",
+            f"compared: {ways}, in {counted(self.requests, 'request')}",
         ]
         if self.sampled:
             lines.append(f"an error in 1 of 1,000 records is found with {self.confidence():.1%} probability")
-        lines += [f"what was requested may be incomplete: {reason}" for reason in self.reasons[:SHOWN]]
-        lines += map(str, self.differences[:SHOWN])
-        if len(self.differences) > SHOWN:
-            lines.append(f"and {len(self.differences) - SHOWN:,} more")
+        lines += _beginning([f"what was requested may be incomplete: {reason}" for reason in self.reasons])
+        lines += _beginning([str(difference) for difference in self.differences])
         return "\n".join(lines)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def _beginning(lines: list[str]) -> list[str]:
+    """The first lines, and how many there are besides."""
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], f"and {more:,} more"] if more > 0 else lines

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED, height_column
 from chainframe._notes import continues, omit_cursor
+from chainframe._text import counted
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.frames import load
@@ -269,7 +270,7 @@ class _SyncedList:
         except Exception as failed:  # noqa: BLE001 - sinks of others raise errors of their own
             error.add_note(f"what was fetched could not be committed: {failed}")
         if rows := self._rows:
-            continues(error, f"{rows:,} row{' is' if rows == 1 else 's are'} committed")
+            continues(error, f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} committed")
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         pending = self._pending
@@ -387,8 +388,8 @@ def _begin(
         raise ExportError(message, path=name)
     if not is_intact(extent, stored):
         message = (
-            f"{name} has {extent.rows} rows up to height {extent.highest}, and sync left {stored.rows} up to "
-            f"{stored.height}: others have changed it; pass reset=True to fetch the table again"
+            f"{name} has {counted(extent.rows, 'row')} up to height {extent.highest}, and sync left {stored.rows} up "
+            f"to {stored.height}: others have changed it; pass reset=True to fetch the table again"
         )
         raise ExportError(message, path=name)
     return stored, Clear.NOTHING

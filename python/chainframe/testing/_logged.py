@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chainframe import ConfigError
+from chainframe._text import counted
 from chainframe.testing import _matching, _requests
 from chainframe.testing._adjustable import _Adjustable  # pyright: ignore[reportPrivateUsage]
 
@@ -82,10 +83,11 @@ class _Logged(_Adjustable):  # pyright: ignore[reportUnusedClass]
             raise ConfigError(f"times must be a number of requests or None; got {times!r}")
         count = len(_matching.select(self.request_log, call, params))
         if count != times if times is not None else count == 0:
-            wanted = "at least once" if times is None else f"{times} times"
+            requested = counted(count, "time")
+            wanted = "at least once" if times is None else counted(times, "time")
             log = [f"{entry['method']} {entry['path']}?{entry['query']}" for entry in self.request_log]
             raise AssertionError(
-                f"{_matching.describe_selection(call, params)} was requested {count} times instead of {wanted}; "
+                f"{_matching.describe_selection(call, params)} was requested {requested} instead of {wanted}; "
                 f"received: {', '.join(log[-10:]) or 'nothing'}"
             )
 

@@ -18,6 +18,7 @@ import pytest
 from chainframe import ChainframeError, Client
 from chainframe._native import _forget_cassette, _merge_cassette, _sent_requests, _share_cassette
 from chainframe._paths import refuse_link
+from chainframe._text import counted
 from chainframe.testing import _rewriting
 from chainframe.testing._drift import Finding, compare
 
@@ -300,4 +301,5 @@ def unused(closed: list[Closed]) -> Iterator[str]:
         if not any(counts):
             yield f"{path}: no request was sent"
         elif requests:
-            yield f"{path}: {len(requests)} of {max(counts)} recordings were not played: {listed(requests)}"
+            recordings = counted(max(counts), "recording")
+            yield f"{path}: {len(requests)} of {recordings} not played: {listed(requests)}"

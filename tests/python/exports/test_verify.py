@@ -278,7 +278,7 @@ def test_only_a_finished_export_in_a_directory_is_verified(client: cf.Client, tm
     with pytest.raises(cf.ExportError, match="holds no export"):
         Export.open(tmp_path)
     export = client.blocks(max_items=9).to_parquet(tmp_path / "blocks")
-    with pytest.raises(cf.InvalidParameterError, match="sample must be at least 1; got 0"):
+    with pytest.raises(cf.InvalidParameterError, match=r"sample must be an integer from 1 to .*; got 0$"):
         export.verify(sample=0)
     opened = Export.open(str(export.path))
     assert opened == export
@@ -374,3 +374,15 @@ def test_reasons_of_the_second_reading_are_part_of_the_verification(tmp_path: Pa
         assert any("can be paged through" in reason for reason in verification.reasons)
         assert f"may be incomplete: {verification.reasons[0]}" in str(verification)
         assert client.blocks(max_items=20).to_parquet(tmp_path / "blocks").verify().reasons == ()
+
+
+def test_each_list_of_a_verification_says_how_many_it_leaves_out() -> None:
+    differences = tuple(Difference("missing", "heights", str(number)) for number in range(11))
+    reasons = tuple(f"reason {number}" for number in range(12))
+    found = Verification(rows=1, files=1, sampled={"heights": 1}, requests=1, differences=differences, reasons=reasons)
+    lines = str(found).splitlines()
+    assert lines[0] == "1 file and 1 record, differences: 11"
+    assert [line for line in lines if line.startswith("and ")] == ["and 2 more", "and 1 more"]
+    assert lines.index("and 2 more") == lines.index("what was requested may be incomplete: reason 9") + 1
+    whole = Verification(1, 1, {"heights": 1}, 1, differences[:10], reasons[:10])
+    assert "more" not in str(whole)

@@ -141,7 +141,7 @@ def test_unplayed_recordings_of_shared_cassettes_are_those_that_no_test_played(
     suite.makepyfile(test_s=body.format(counts=[4]))
     result = run(suite)
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["*test_s.jsonl: 1 of 2 recordings were not played: *limit=5*"])
+    result.stdout.fnmatch_lines(["*test_s.jsonl: 1 of 2 recordings not played: *limit=5*"])
     result.stdout.no_fnmatch_line("*shared.jsonl*")
 
 
@@ -183,7 +183,7 @@ def test_unplayed_recordings_are_listed_and_rewritten(suite: pytest.Pytester, mo
         suite.makepyfile(test_r=body.format(counts=[5]))
         result = run(suite)
         result.assert_outcomes(passed=1)
-        result.stdout.fnmatch_lines(["*test_a.jsonl: 1 of 2 recordings were not played: GET */block-list?*limit=7*"])
+        result.stdout.fnmatch_lines(["*test_a.jsonl: 1 of 2 recordings not played: GET */block-list?*limit=7*"])
         run(suite, "--chainframe-record=all").assert_outcomes(passed=1)
         assert len(lines(path)) == 2
         result = run(suite, "--chainframe-record=rewrite")

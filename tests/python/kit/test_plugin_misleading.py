@@ -208,7 +208,7 @@ def test_recording_that_a_child_replayed_is_not_called_unplayed(
         run(suite).assert_outcomes(passed=1)
     result = run(suite)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*test_children.jsonl: 1 of 4 recordings were not played: *height=4*"])
+    result.stdout.fnmatch_lines(["*test_children.jsonl: 1 of 4 recordings not played: *height=4*"])
 
 
 def test_child_of_a_test_with_scrub_is_told_that_it_cannot_scrub(

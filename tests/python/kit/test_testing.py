@@ -300,7 +300,7 @@ def test_requests_are_selected_by_call_and_parameters() -> None:
             AssertionError, match=r"blocks\(height=5\) was requested 0 times instead of at least once; rec"
         ):
             service.assert_requested("blocks", height=5)
-        with pytest.raises(AssertionError, match="1 times instead of 2 times"):
+        with pytest.raises(AssertionError, match="1 time instead of 2 times"):
             service.assert_requested("blocks", times=2)
         with pytest.raises(cf.ConfigError, match="call must be one of tokens"):
             service.find_requests("block")  # type: ignore[arg-type]
