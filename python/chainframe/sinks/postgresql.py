@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import adbc_driver_manager
 
 from chainframe._declared import QUERIED, height_column
+from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.columns import fit
 from chainframe.sinks.contract import (
@@ -21,6 +22,7 @@ from chainframe.sinks.contract import (
     Position,
     Sink,
     database_errors,
+    foreign,
     is_intact,
     one_line,
     open_transaction,
@@ -57,6 +59,11 @@ COLUMNS = (
     "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
     "ORDER BY attnum"
 )
+# Relations of all kinds share the names of a schema.
+RELATION = (
+    "SELECT relkind::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+    "WHERE nspname = $1 AND relname = $2"
+)
 # Rows inserted, updated and deleted in this transaction, and in those before it that the server has not passed on to
 # its statistics: it counts them without reading the table. Of views, and if track_counts is off, all are 0.
 # There is no line for a table without triggers and rules. Foreign keys are triggers.
@@ -85,6 +92,12 @@ MILLISECONDS = 3
 """Decimal places of amounts, and of seconds. To columns with fewer the database rounds."""
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
+
+REFUSED = re.compile(
+    r"(does not exist|authentication failed|no password supplied|no pg_hba\.conf entry|permission denied|"
+    r"is not permitted to log in|unrecognized configuration parameter|invalid value for parameter)"
+)
+"""Texts with which a server refuses each further connection too."""
 
 
 class PostgresqlSink(Sink):
@@ -129,14 +142,16 @@ class PostgresqlSink(Sink):
         state = quoted(schema, STATE)
         with self._transaction() as cursor:
             execute = cursor.execute
-            execute(
-                f"CREATE TABLE IF NOT EXISTS {state} "
-                "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
-            )
+            # A role that may not create tables keeps those that are there.
+            if not self._columns(cursor, STATE):
+                execute(
+                    f"CREATE TABLE IF NOT EXISTS {state} "
+                    "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
+                )
             # One run at a time: the others wait here, then find another position.
             execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
             change.check_unchanged(self._stored(cursor), self.name)
-            counted = self._changed_rows(cursor)
+            changed = self._changed_rows(cursor)
             change = fit(change, self._problem(cursor, change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
@@ -150,9 +165,10 @@ class PostgresqlSink(Sink):
                 removed = _one(cursor, f"SELECT count(*) {above}")[0]
                 execute(f"DELETE {above}")
             if change.rows is not None:
-                cursor.adbc_ingest(name, change.rows, mode="create_append", db_schema_name=schema)
+                mode = "append" if self._columns(cursor) else "create"
+                cursor.adbc_ingest(name, change.rows, mode=mode, db_schema_name=schema)
             position = change.position(removed)
-            self._check_stored(cursor, change, position, counted)
+            self._check_stored(cursor, change, position, changed)
             execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
             execute(
                 f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
@@ -278,6 +294,10 @@ class PostgresqlSink(Sink):
     def _extent(self, cursor: Any) -> Extent | None:  # noqa: ANN401
         columns = self._columns(cursor)
         if not columns:
+            cursor.execute(RELATION, self._place)
+            if cursor.fetchone() is not None:
+                # A materialized view, a sequence, an index or a type.
+                raise foreign(self.name)
             return None
         column = height_column(columns)
         # Others may have changed its type.
@@ -327,9 +347,10 @@ class PostgresqlSink(Sink):
             if found not in stored:
                 return f"column {field.name} has type {found}, and sync stores {stored[0]}"
             if found == "numeric" and limit is not None and limit < SCALE:
-                return f"column {field.name} has {limit} decimal places, and sync stores {SCALE}"
+                return f"column {field.name} has {counted(limit, 'decimal place')}, and sync stores {SCALE}"
             if found.startswith("timestamp") and limit is not None and limit < MILLISECONDS:
-                return f"column {field.name} has {limit} digits of a second, and sync stores {MILLISECONDS}"
+                digits = counted(limit, "digit")
+                return f"column {field.name} has {digits} of a second, and sync stores {MILLISECONDS}"
         return None
 
     def _columns(self, cursor: Any, table: str | None = None) -> dict[str, str]:  # noqa: ANN401
@@ -380,8 +401,8 @@ def _one(cursor: Any, statement: str) -> Any:  # noqa: ANN401
 def _kind(error: adbc_driver_manager.Error) -> Failure:
     state = error.sqlstate
     if state is None:
-        # The driver's own, of a connection that is lost or not to be had.
-        may_pass = isinstance(error, adbc_driver_manager.OperationalError)
+        # The driver's own, of a connection that is lost or not to be had. It has no state of a refusal.
+        may_pass = isinstance(error, adbc_driver_manager.OperationalError) and not REFUSED.search(str(error))
     else:
         may_pass = RETRYABLE.match(state) is not None
     return Failure.MAY_PASS if may_pass else Failure.LASTING

@@ -1,0 +1,83 @@
+"""PostgreSQL that refuses: roles with few rights, connections, and names that are not those of tables."""
+
+from __future__ import annotations
+
+import adbc_driver_postgresql.dbapi as postgresql
+import pytest
+
+import chainframe as cf
+from chainframe.sinks.sync import run
+from chainframe.sinks.targets import sink_of
+from sync_places import EVENTS, FINAL, TABLE, Query, execute, stored
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+@pytest.mark.parametrize("missing", ["", "data", "both"])
+def test_role_that_may_not_create_tables_keeps_those_that_are_there(url: str, missing: str) -> None:
+    with postgresql.connect(url) as owner:
+        run(Query(EVENTS[:2]), sink_of(owner, TABLE), 12)
+    execute(
+        url,
+        "drop role if exists clerk",
+        "create role clerk login",
+        "grant usage on schema public to clerk",
+        "revoke create on schema public from public",
+        f'grant select, insert, update, delete on "{TABLE}", _chainframe to clerk',
+    )
+    if missing:
+        execute(url, f'drop table "{TABLE}"', *(["drop table _chainframe"] if missing == "both" else []))
+    with postgresql.connect(url.replace("tester", "clerk")) as clerk:
+        if not missing:
+            assert run(Query(EVENTS), sink_of(clerk, TABLE), 12).commits == 1
+            assert stored(("postgresql", url)) == FINAL
+            return
+        with pytest.raises(cf.ExportError, match="permission denied for schema public") as caught:
+            run(Query(EVENTS), sink_of(clerk, TABLE), 12)
+        assert not caught.value.retryable
+    execute(url, "grant create on schema public to public")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create materialized view taken as select 1 as height",
+        "create sequence taken",
+        "create index taken on other (height)",
+        "create type taken as (height bigint)",
+        "create view taken as select 1 as height",
+    ],
+)
+def test_name_of_something_else_than_a_table_is_refused_before_a_request(url: str, statement: str) -> None:
+    execute(url, "create table other (height bigint)", statement)
+    with (
+        postgresql.connect(url) as connection,
+        pytest.raises(cf.ExportError, match=r"^taken exists and was not made by sync; name another table$") as caught,
+    ):
+        run(Query([]), sink_of(connection, "taken"), 12)
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("user=tester", "user=stranger"), 'role "stranger" does not exist'),
+        (("/postgres?", "/elsewhere?"), 'database "elsewhere" does not exist'),
+        (("user=tester", "user=tester&options=-cno_such_setting%3D1"), "unrecognized configuration parameter"),
+        (("user=tester", "user=tester&options=-cDateStyle%3Dno"), "invalid value for parameter"),
+    ],
+)
+def test_connection_that_a_server_refuses_is_no_error_that_passes(
+    url: str, change: tuple[str, str], problem: str
+) -> None:
+    with pytest.raises(cf.ExportError, match="cannot connect") as caught:
+        sink_of(url.replace(*change), TABLE)
+    # The user is that of the URL, and not shown.
+    assert problem.partition('"')[0] in str(caught.value)
+    assert not caught.value.retryable
+
+
+def test_server_that_is_not_there_may_come_back(url: str) -> None:
+    with pytest.raises(cf.ExportError, match="cannot connect") as caught:
+        sink_of(url.replace("host=", "host=/nowhere"), TABLE)
+    assert caught.value.retryable
