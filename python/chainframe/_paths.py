@@ -75,6 +75,14 @@ def reachable(path: Path, parameter: str) -> Path:
     return path
 
 
+def is_there(path: Path) -> bool:
+    """Returns True if something is at a path, and False for one that the system refuses, as it is too long."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def suffix_of(path: Path | ObjectPath) -> str:
     """Returns the suffix that names the format, with that of a compression, in lower case: ".csv", ".csv.gz", or ""."""
     *before, last = ["", *path.suffixes]

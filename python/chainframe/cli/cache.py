@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Cache, ConfigError, _native
-from chainframe._paths import local_path
+from chainframe._paths import is_there, local_path
 from chainframe._text import shown
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _cache(options: argparse.Namespace) -> Cache:
             raise ConfigError("no cache: pass --directory or set CHAINFRAME_CACHE")
         return cache
     directory = local_path(options.directory, "directory")
-    if not directory.is_dir():
+    if not is_there(directory) or not directory.is_dir():
         raise ConfigError(f"{directory} does not exist; name the directory that Client(cache=...) uses")
     return Cache(directory)
 

@@ -22,7 +22,7 @@ from chainframe import (
 )
 from chainframe._deployments import of_environment
 from chainframe._native import _openapi as openapi_json
-from chainframe._paths import local_path
+from chainframe._paths import is_there, local_path
 from chainframe._text import shown
 from chainframe.cli import cache
 from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
@@ -241,7 +241,7 @@ def _deployment(options: argparse.Namespace) -> Deployment:
 
 def _show_cassette(options: argparse.Namespace) -> int:
     file = local_path(options.file, "FILE")
-    if not file.exists():
+    if not is_there(file):
         raise ConfigError(f"{file} does not exist")
     interactions = Cassette(file, mode="none").interactions
     if options.only is not None and options.only > len(interactions):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import CassetteError
 from chainframe._native import Cassette, _send_recorded
+from chainframe._paths import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def compare(file: Path, client: Client) -> list[Finding]:
 
 
 def _interactions(file: Path) -> Iterator[dict[str, Any]]:
-    if not file.exists():
+    if not is_there(file):
         raise CassetteError(f"{file} does not exist; record it first")
     # Checks the file, and names the line of what is wrong in it.
     for interaction in Cassette(file, mode="none").interactions:

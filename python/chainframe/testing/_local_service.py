@@ -11,7 +11,7 @@ from chainframe import Client, ConfigError, Deployment, ExportError, InvalidPara
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _without_cassette
-from chainframe._paths import local_path, reachable, refuse_link
+from chainframe._paths import is_there, local_path, reachable, refuse_link
 from chainframe.testing import _normalize, _requests, _sources
 from chainframe.testing._adjustable import faults_as_json, quirks_as_json
 from chainframe.testing._logged import _Logged  # pyright: ignore[reportPrivateUsage]
@@ -284,7 +284,7 @@ class LocalService(_Logged):
         >>> service.load_cassette("cassettes/test_report/test_report.jsonl")
         """
         file = local_path(path, "path")
-        if not file.exists():
+        if not is_there(file):
             raise ConfigError(f"path must be a file; {file} does not exist")
         return self._native.load_cassette(file)
 

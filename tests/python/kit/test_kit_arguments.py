@@ -177,6 +177,8 @@ def test_value_that_one_of_the_calls_takes_is_looked_for(service: LocalService) 
 def test_missing_cassette_is_not_served(service: LocalService, tmp_path: Path) -> None:
     with pytest.raises(cf.ConfigError, match=r"path must be a file; .* does not exist"):
         service.load_cassette(tmp_path / "c.jsonl")
+    with pytest.raises(cf.ConfigError, match=r"path must be a file; .* does not exist"):
+        service.load_cassette(tmp_path / ("c" * 300))
 
 
 def test_autospec_checks_constructors_and_queries(service: LocalService) -> None:
