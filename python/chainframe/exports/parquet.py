@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainframe._integers import check_count
 from chainframe._notes import continues
 from chainframe._paths import check_directory
 from chainframe._text import counted
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from chainframe.exports.store import Store
 
 MODES = ("resume", "overwrite", "error")
+MAX_SETTLE = 2**32
+"""Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
 WHOLE_LIST = "must not be given with settle or for a series, which need the whole list; omit max_items"
 
 
@@ -79,6 +82,11 @@ class ExportRequest:
         """Checks the request, before anything is created or sent."""
         if self.mode not in MODES:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        check_count(self.max_rows_per_file, "max_rows_per_file")
+        if self.settle is not None:
+            check_count(self.settle, "settle")
+            if self.settle > MAX_SETTLE:
+                raise InvalidParameterError(f"({self.settle}) must be <= {MAX_SETTLE}", parameter="settle")
         load("pyarrow")
         if self.columns is not None and not self.columns:
             raise InvalidParameterError("columns must name at least one column")

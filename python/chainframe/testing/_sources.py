@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError
+from chainframe._integers import short
 from chainframe._paths import for_arrow
-from chainframe.testing._normalize import EXPECTED, SourceRow, short
+from chainframe.testing._normalize import EXPECTED, SourceRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
