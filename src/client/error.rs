@@ -6,7 +6,7 @@ use crate::cache::CacheError;
 use crate::cassette;
 use crate::columns::NumericOverflow;
 use crate::interface::{ApiErrorKind, Chain, DeploymentError, endpoint};
-use crate::message::{Hint, Message};
+use crate::message::{Hint, Message, counted};
 
 /// Smallest correction in milliseconds that is worth another request: the `Date` header has whole seconds.
 pub const MIN_CORRECTION_MS: i64 = 5_000;
@@ -193,7 +193,7 @@ impl ApiError {
 }
 
 fn attempts_text(attempts: u32) -> String {
-    if attempts == 1 { "1 attempt".into() } else { format!("{attempts} attempts") }
+    counted(attempts.into(), "attempt")
 }
 
 impl From<CacheError> for Error {
@@ -247,8 +247,8 @@ impl Error {
                 let problem = match left {
                     0 => format!(" ({max_requests}) is reached: no further request was sent"),
                     _ => format!(
-                        " ({max_requests}) leaves {left} requests, and the query needs at least {needed}: none of them was \
-                         sent"
+                        " ({max_requests}) leaves {}, and the query needs at least {needed}: none of them was sent",
+                        counted(*left, "request")
                     ),
                 };
                 Message::default().setting("max_requests").text(problem).hint(Hint::raise(&["max_requests"]))

@@ -12,6 +12,11 @@ pub use hint::{Hint, Narrowing, advice};
 use syntax::{FROM_ENVIRONMENT, SECRETS};
 pub use syntax::{Syntax, variable};
 
+/// A number of things: 1 record, 2 records.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Part {

@@ -48,7 +48,8 @@ class Gaps:
         """Why the result is incomplete; `None` without a gap."""
         if not self._missing:
             return None
-        return f"The heights of blocks have gaps: {self._missing} blocks are missing between the others"
+        blocks = "1 block is" if self._missing == 1 else f"{self._missing} blocks are"
+        return f"The heights of blocks have gaps: {blocks} missing between the others"
 
     def _accepted(self, heights: Sequence[int]) -> int:
         """Number of the heights that the filter accepts, whatever the other columns of their blocks contain."""

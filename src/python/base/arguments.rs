@@ -274,14 +274,9 @@ pub fn reject_in<T: PyTypeInfo>(py: Python<'_>, method: &str, unknown: Option<&B
 
 /// A number of at least 1.
 pub fn count(name: &str, given: &Bound<'_, PyAny>) -> PyResult<usize> {
-    match given.extract() {
-        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
-        _ => {
-            // Python does not convert very long numbers to digits.
-            let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
-            Err(Error::parameter(name, format!("must be an integer from 1 to 2^63-1; got {shown}")).into())
-        }
-    }
+    // Arrow and Parquet count with signed integers.
+    let count = i64::read(given).ok().filter(|count| *count > 0).and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| Error::parameter(name, rejected("must be an integer from 1 to 2^63-1", given)).into())
 }
 
 /// The value that a string names; the error lists all names.

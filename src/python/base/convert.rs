@@ -80,11 +80,11 @@ fn spelled(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Result<String, Stri
             Ok(flag) => Ok(flag.is_true().to_string()),
             Err(_) => Err("must be a bool".into()),
         },
-        Kind::Integer | Kind::Uint256 if is_integer => Ok(value.str()?.to_str()?.to_owned()),
+        Kind::Integer | Kind::Uint256 if is_integer => text_of_number(value),
         Kind::Integer | Kind::Uint256 => Err("must be an int".into()),
         Kind::Amount | Kind::ApproxDecimal => {
             if is_integer || value.is_instance(DECIMAL.import(value.py(), "decimal", "Decimal")?)? {
-                Ok(value.str()?.to_str()?.to_owned())
+                text_of_number(value)
             } else {
                 Err("must be a Decimal".into())
             }
@@ -95,6 +95,11 @@ fn spelled(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Result<String, Stri
             Err(_) => Err("must be a str".into()),
         },
     })
+}
+
+/// The digits of a number. Python converts no integer of several thousand digits.
+fn text_of_number(value: &Bound<'_, PyAny>) -> Result<String, String> {
+    value.str().map(|digits| digits.to_string()).map_err(|_| "must be a number of fewer digits".into())
 }
 
 fn put_text(rows: &mut ColumnsBuilder, column: usize, text: &str) -> Result<(), String> {

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::client::Client;
 use crate::client::{Concurrency, RateLimit};
 use crate::columns::DecimalPolicy;
+use crate::message::counted;
 use crate::python::base::errors;
 use crate::python::results::html;
 
@@ -34,7 +35,7 @@ impl Client {
             (None, Some(left)) => format!("{left} are left"),
         };
         let concurrency = match settings.concurrency {
-            Concurrency::Auto => format!("auto ({} requests)", self.inner.concurrency()),
+            Concurrency::Auto => format!("auto ({})", counted(self.inner.concurrency() as u64, "request")),
             Concurrency::Fixed(requests) => requests.to_string(),
         };
         let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));

@@ -24,7 +24,9 @@ impl Records {
     /// Description in one line.
     pub fn about(&self) -> String {
         let record = self.inner.record();
-        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, self.fields().count())
+        let rows = html::counted(self.inner.len() as u64, "row");
+        let columns = html::counted(self.fields().count() as u64, "column");
+        format!("{rows} of {}, {columns}", record.name)
     }
 
     /// The first rows and the last ones as HTML.

@@ -98,7 +98,7 @@ pub fn count(number: u64) -> String {
 }
 
 /// 1 page, 2 pages.
-fn counted(number: u64, what: &str) -> String {
+pub fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 

@@ -6,6 +6,7 @@ use pyo3::types::PyType;
 use super::html;
 use super::records::Records;
 use crate::columns::DecimalPolicy;
+use crate::message::counted;
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::query;
 
@@ -101,7 +102,8 @@ impl Page {
     fn __repr__(&self) -> String {
         let records = &self.records.get().inner;
         let of = self.total_pages.map_or(String::new(), |total| format!(" of {total}"));
-        format!("<Page {}{of}: {} rows of {}>", self.number, records.len(), records.record().name)
+        let rows = counted(records.len() as u64, "row");
+        format!("<Page {}{of}: {rows} of {}>", self.number, records.record().name)
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
@@ -115,7 +117,7 @@ impl Page {
             },
         );
         if let Some(total) = self.total {
-            about += &format!(", {} rows in the list", html::count(total));
+            about += &format!(", {} in the list", html::counted(total, "row"));
         }
         if let Some(chain) = self.chain_full_name.as_ref().or(self.chain_short_name.as_ref()) {
             about += &format!(", chain {chain}");

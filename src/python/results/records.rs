@@ -15,6 +15,7 @@ use super::report::Report;
 use crate::client::Error;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, QUERIED};
+use crate::message::counted;
 use crate::python::base::arguments;
 use crate::python::base::asyncio::{AsyncStep, Coroutine};
 use crate::python::base::convert;
@@ -82,10 +83,7 @@ impl Records {
     }
 
     fn out_of_range(&self, index: impl std::fmt::Display) -> PyErr {
-        let records = match self.inner.len() {
-            1 => "1 record".into(),
-            length => format!("{length} records"),
-        };
+        let records = counted(self.inner.len() as u64, "record");
         PyIndexError::new_err(format!("record index out of range: {index} of {records}"))
     }
 
@@ -239,13 +237,19 @@ impl Records {
     }
 
     #[doc = doc!(Records.index)]
-    #[pyo3(signature = (value, start=0, stop=None))]
-    fn index(&self, value: &Bound<'_, PyAny>, start: isize, stop: Option<isize>) -> PyResult<usize> {
-        let length = self.inner.len() as isize;
-        let [start, stop] = [start, stop.unwrap_or(length)].map(|at| if at < 0 { (at + length).max(0) } else { at });
-        let mut found = self.rows_equal_to(value).take_while(|row| (*row as isize) < stop);
-        let within = found.find(|row| *row as isize >= start);
-        within.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
+    #[pyo3(signature = (value, start=None, stop=None), text_signature = "($self, value, start=0, stop=None)")]
+    fn index(
+        &self,
+        value: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        // A slice takes integers of any size, as `list.index` does.
+        let slice = value.py().get_type::<PySlice>().call1((start, stop))?;
+        let indices = slice.call_method1("indices", (self.inner.len(),))?;
+        let (start, stop, _): (usize, usize, usize) = indices.extract()?;
+        let found = self.rows_equal_to(value).find(|row| (start..stop).contains(row));
+        found.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
     }
 
     #[doc = doc!(Records.count)]

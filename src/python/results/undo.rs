@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+use crate::python::base::arguments::DeferredArg;
+
 #[doc = doc!(Undo)]
 #[pyclass(frozen, eq, hash, module = "chainframe")]
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -20,12 +22,18 @@ pub struct Undo {
 /// Arguments that make an equal object.
 type Arguments = (i64, String, Option<Vec<String>>);
 
+impl Undo {
+    pub const fn new(after_height: i64, cursor: String, queried: Option<Vec<String>>) -> Self {
+        Self { after_height, cursor, queried }
+    }
+}
+
 #[pymethods]
 impl Undo {
     #[new]
     #[pyo3(signature = (after_height, cursor, queried=None))]
-    pub fn new(after_height: i64, cursor: String, queried: Option<Vec<String>>) -> Self {
-        Self { after_height, cursor, queried }
+    fn py_new(after_height: DeferredArg<i64>, cursor: String, queried: Option<Vec<String>>) -> PyResult<Self> {
+        Ok(Self::new(after_height.of_parameter("after_height")?, cursor, queried))
     }
 
     #[classattr]

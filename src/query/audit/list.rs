@@ -336,7 +336,8 @@ impl ListAudit {
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
         let missing = self.heights.missing();
-        let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
+        let blocks = if missing == 1 { "1 block is".to_owned() } else { format!("{missing} blocks are") };
+        let gaps = format!("The heights of blocks have gaps: {blocks} missing between the others");
         let doubts = [
             self.forks.reason().map(Message::from),
             self.forks.doubtful_height().map(Message::from),

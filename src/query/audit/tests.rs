@@ -130,6 +130,7 @@ fn unique_key_that_comes_again_is_a_contradiction() {
 fn heights_that_no_block_has_are_counted() {
     let mut audit = ListAudit::new(BLOCKS, 0, &[]);
     take(&mut audit, 1, &heights(&[9, 8, 6]), 2).unwrap();
+    assert!(doubts(&audit).contains("have gaps: 1 block is missing"));
     take(&mut audit, 2, &heights(&[3, 2]), 2).unwrap();
     assert!(doubts(&audit).contains("3 blocks are missing"));
 }

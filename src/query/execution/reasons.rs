@@ -2,7 +2,7 @@
 
 use super::slice_fetcher::SliceFetcher;
 use crate::interface::ResultLimit;
-use crate::message::{Hint, Message, Narrowing};
+use crate::message::{Hint, Message, Narrowing, counted};
 use crate::query::evidence::Evidence;
 use crate::query::request::Query;
 use crate::query::snapshot::End;
@@ -75,7 +75,7 @@ pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Messa
         && !(total > records && is_at_cap(query, fetcher))
     {
         let name = label(query, fetcher);
-        reasons.insert(0, format!("The API reports {total} records{name} but returned {records}").into());
+        reasons.insert(0, format!("The API reports {}{name} but returned {records}", counted(total, "record")).into());
     }
     if fetcher.lacks_shown_records(query) {
         let name = label(query, fetcher);

@@ -7,7 +7,7 @@ use arrow_array::{Array as _, TimestampMillisecondArray};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Kind, ParamKind, ResultLimit};
-use crate::message::Message;
+use crate::message::{Message, counted};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -236,7 +236,8 @@ impl Selector<'_> {
             }
         }
         let foreign = returned.len();
-        self.drop_rows(foreign, format!("The API returned {foreign} transactions that were not requested"));
+        let transactions = counted(foreign as u64, "transaction");
+        self.drop_rows(foreign, format!("The API returned {transactions} besides the requested ones"));
         self.report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
         Selection::Hashes { rows, found, missing }
     }

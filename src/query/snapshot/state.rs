@@ -8,7 +8,7 @@ use super::growth::Growth;
 use super::snapshot::{Proof, Snapshot};
 use super::spec::{End, ListSpec, PageRequest, Purpose, Response, View};
 use crate::client::Error;
-use crate::message::Message;
+use crate::message::{Message, counted};
 use crate::planted::Bug;
 
 /// Responses in a row without drift after which pages are requested ahead again.
@@ -247,7 +247,8 @@ impl ListState {
     pub fn too_short(&self) -> Error {
         let length = self.snapshot.length.exact().unwrap_or(self.snapshot.min_length);
         let read = self.delivered.end();
-        let problem = format!("the list had {length} records, of which {read} could be read: it changed meanwhile");
+        let records = counted(length, "record");
+        let problem = format!("the list had {records}, of which {read} could be read: it changed meanwhile");
         self.drift_error(problem)
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -98,6 +99,7 @@ CALLS: dict[tuple[str, str, str], Call] = {
         for method in ("to_parquet", "to_parquet_async", "to_parquet_series", "to_parquet_series_async")
         for name in ("max_rows_per_file", "rows_per_group", "settle")
     },
+    ("Undo", "__new__", "after_height"): lambda _, value: cf.Undo(value, "cursor"),
 }
 OTHERS: dict[str, Call] = {
     **{name: of_service(name) for name in ("transactions", "seed", "growth", "max_result_window")},
@@ -153,7 +155,7 @@ def declared() -> set[tuple[str, str, str]]:
 
 
 def test_every_parameter_of_the_stub_is_tried() -> None:
-    tried = {each for each in declared() if each[0] in {"Client", "Query", "Cache", "Deployment"}}
+    tried = {each for each in declared() if each[0] in {"Client", "Query", "Cache", "Deployment", "Undo"}}
     assert tried == CALLS.keys()
 
 
@@ -185,3 +187,14 @@ def test_largest_distance_is_one_and_the_next_is_refused(kit: Kit) -> None:
         with pytest.raises(cf.InvalidParameterError, match=rf"^{parameter} must be an integer from 1 to .*; got 92233"):
             query.to_parquet_series(kit.directory / "other", **options)
     assert not (kit.directory / "other").exists()
+
+
+def test_index_takes_integers_of_any_size_as_that_of_a_list(kit: Kit) -> None:
+    records = kit.client.blocks().collect()
+    listed = list(records)
+    for start, stop in product((0, 3, -2, -(2**70), 2**70), repeat=2):
+        if listed[4] in listed[start:stop]:
+            assert records.index(listed[4], start, stop) == 4
+        else:
+            with pytest.raises(ValueError, match="is not in these records"):
+                records.index(listed[4], start, stop)

@@ -106,7 +106,7 @@ def test_block_that_the_list_lacks_is_a_reason_if_the_filter_accepts_its_height(
         dataset = client.blocks(page_size=10).dataset()
         assert len(dataset.to_table(filter=pc.field("height") >= low)) == 101 - low - is_wanted
         assert len(dataset.report.reasons) == is_wanted
-        assert all("have gaps: 1 blocks are missing" in reason for reason in dataset.report.reasons)
+        assert all("have gaps: 1 block is missing" in reason for reason in dataset.report.reasons)
 
 
 @pytest.mark.parametrize("absent", [2, 3])

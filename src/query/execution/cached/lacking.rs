@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::is_provisional;
+use crate::message::counted;
 use crate::query::execution::kept_chain::heights;
 use crate::query::results::{Records, record_keys};
 use crate::query::snapshot::Rows;
@@ -60,7 +61,7 @@ impl Contradicted {
 
 /// The reason of a result that lacks records.
 pub(super) fn reason(missing: usize) -> String {
-    let records = if missing == 1 { "1 record".to_owned() } else { format!("{missing} records") };
+    let records = counted(missing as u64, "record");
     format!(
         "The cache had {records} of this result that the API does not return any more, although it shows no reorganization: a \
          part of the service may lack them. Run the query again."
