@@ -129,7 +129,7 @@ impl Decoder {
         }
         reader.object(|reader, name| {
             match name {
-                "code" => code = scalar(reader)?,
+                "code" => set(&mut code, reader, scalar)?,
                 "msg" => msg = scalar(reader)?.unwrap_or_default(),
                 "data" => {
                     // Two could be two versions of the response, or two parts of it.

@@ -217,6 +217,7 @@ def test_a_method_name_is_no_identifier(server: StrictServer, identifier: str | 
     ("body", "path"),
     [
         (b'{"code":"0","data":[],"msg":"","data":[{"totalPage":"1","data":[{"hash":"0x1"}]}]}', "data"),
+        (b'{"code":"50011","code":"0","data":[{"totalPage":"1","data":[{"hash":"0x1"}]}]}', "code"),
         (b'{"code":"0","data":[{"totalPage":"1","data":[],"data":[{"hash":"0x1"}]}]}', "data[0].data"),
         (b'{"code":"0","data":[{"totalPage":"1","totalPage":"2","data":[{"hash":"0x1"}]}]}', "data[0].totalPage"),
         (b'{"code":"0","data":[{"totalPage":"1","data":[{"hash":"0x1","hash":"0x2"}]}]}', "data[0].data[0].hash"),
