@@ -9,7 +9,7 @@ use super::error::Error;
 use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::observation::Observation;
-use super::response::Received;
+use super::response::Unclassified;
 use super::retry::Failure;
 use super::send::{Admission, Interaction};
 use super::transport::{Response, TransportError};
@@ -133,14 +133,14 @@ impl Client {
         if !replayed {
             self.inner.shared.usage.add_response(bytes);
         }
-        let received = Received {
+        let unclassified = Unclassified {
             client: self,
             endpoint,
             response: &response,
             attempts,
             mask: |text: &[u8]| self.inner.shared.account.redact(text, &signature),
         };
-        let classified = process::long_if(bytes, || received.classify(expectation));
+        let classified = process::long_if(bytes, || unclassified.classify(expectation));
         event.note_response(&response, &classified, observation.as_mut());
         match classified {
             Ok(page) => {

@@ -17,8 +17,8 @@ const MAX_ECHO: usize = 32 << 10;
 /// Characters of a message or path that are shown.
 const MAX_SHOWN: usize = 300;
 
-/// A response that is classified.
-pub(super) struct Received<'a, M> {
+/// A response, with what its classification depends on.
+pub(super) struct Unclassified<'a, M> {
     pub client: &'a Client,
     pub endpoint: &'static Endpoint,
     pub response: &'a Response,
@@ -27,7 +27,7 @@ pub(super) struct Received<'a, M> {
     pub mask: M,
 }
 
-impl<M: Fn(&[u8]) -> Vec<u8>> Received<'_, M> {
+impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
     pub fn classify(&self, expectation: Expectation) -> Result<Page, Error> {
         let Self { client, endpoint, response, attempts, .. } = *self;
         if !matches!(response.status, OK | NON_AUTHORITATIVE) {
