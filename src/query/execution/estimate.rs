@@ -13,7 +13,7 @@ use self::size::{
 };
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
-use super::reasons::{UNKNOWN_LENGTH, last_year};
+use super::reasons::{UNKNOWN_LENGTH, at_window, last_year};
 use super::sample::{Recent, Sample, Sampler, height};
 use super::set::is_of_one_list;
 use crate::client::Error;
@@ -293,17 +293,13 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
         limitations.push(last_year(""));
     }
     if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
-        limitations.push(query.with_narrowing(format!(
-            "The API reports {total} records{name} but only the first {records} can be paged through"
-        )));
+        limitations.push(at_window(query, &name, records, Some(total)));
     } else if wanted > records && continues(query, page, records) {
         limitations.push(UNKNOWN_LENGTH.into());
     } else if page.total.is_some_and(|total| is_divided(query, total)) {
         // Its ranges may not divide it, which only reading them shows.
     } else if wanted > records && query.reaches_result_window(records) {
-        limitations.push(query.with_narrowing(format!(
-            "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
-        )));
+        limitations.push(at_window(query, &name, records, None));
     }
     let requested = query.slices().hashes(slice).len() as u64;
     if !matches!(query.endpoint().limit, ResultLimit::Logs) && requested > records {

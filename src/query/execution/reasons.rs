@@ -44,12 +44,8 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
     let records = list.returned();
     let mut reasons: Vec<Message> = age_limit(query, records, evidence).into_iter().collect();
     match list.snapshot().total {
-        Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
-            "The API reports {total} records{name} but only the first {records} can be paged through"
-        ))),
-        None if is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
-            "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
-        ))),
+        Some(total) if total <= records => {}
+        total if is_at_cap(query, fetcher) => reasons.push(at_window(query, &name, records, total)),
         _ => {}
     }
     if list.end() == Some(End::Unsettled) {
@@ -64,6 +60,18 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
         reasons.push(UNKNOWN_LENGTH.into());
     }
     reasons
+}
+
+/// Reason why a list is incomplete of which the API pages through a number of records, and counts a number or none.
+pub(super) fn at_window(query: &Query, name: &str, records: u64, total: Option<u64>) -> Message {
+    query.with_narrowing(match total {
+        Some(total) => {
+            format!("The API reports {total} records{name} but only the first {records} can be paged through")
+        }
+        None => {
+            format!("The list{name} ends at {records} records, about as many as can be paged through: more may exist")
+        }
+    })
 }
 
 /// Reasons why a slice that ended is incomplete, since responses contradict each other.
