@@ -25,7 +25,6 @@ SHOW_AFTER_SECONDS = 2.0
 """Duration of a run, in seconds, after which "auto" shows its bar."""
 INTERVAL = 0.2
 
-
 Delivery = Literal["at once", "reader", "loop"]
 """The way in which records reach the caller: together, through a library, or in a loop of the caller's."""
 
@@ -42,7 +41,7 @@ class State(TypedDict):
     requests: int
     retries: int
     elapsed: float
-    pace: float | None
+    rate: float | None
     """Requests per second, once the API has throttled."""
 
 
@@ -177,7 +176,7 @@ def _facts(state: State) -> list[str]:
     """Counts that the bar itself does not show."""
     counts = [("pages", state["pages"]), ("records", state["records"]), ("retries", state["retries"])]
     facts = [f"{name}: {count:,}" for name, count in counts if count and name != state["unit"]]
-    return facts if state["pace"] is None else [*facts, f"rate-limited to {state['pace']:.1f} req/s"]
+    return facts if state["rate"] is None else [*facts, f"rate-limited to {state['rate']:.1f} req/s"]
 
 
 def _tqdm() -> Callable[..., Any]:

@@ -10,9 +10,12 @@ use crate::python::base::at_caller::{self, CoroutineAtCaller};
 use crate::python::results::arrow;
 use crate::python::results::frames::ToFrame as _;
 
-/// Declares the exports. They differ in their options only.
+/// Declares the exports, each with its awaited form. They differ in their options only.
 macro_rules! exports {
-    ($($name:ident $signature:literal)*) => {
+    ($($name:ident $awaited:ident $signature:literal)*) => {
+        exports! { @methods $($name $signature $awaited $signature)* }
+    };
+    (@methods $($name:ident $signature:literal)*) => {
         #[pymethods]
         impl Query {
             $(
@@ -31,18 +34,14 @@ macro_rules! exports {
 }
 
 exports! {
-    to_parquet "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
+    to_parquet to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
         max_rows_per_file=65_536, compression='zstd', rows_per_group=131_072, storage_options=None)"
-    to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
+    to_parquet_series to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, \
         max_rows_per_file=65_536, compression='zstd', rows_per_group=131_072, storage_options=None)"
-    to_parquet_series "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
-        compression='zstd', rows_per_group=131_072, storage_options=None)"
-    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
-        compression='zstd', rows_per_group=131_072, storage_options=None)"
-    to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
-    to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
-    to_json "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
-    to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
+    to_csv to_csv_async
+        "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
+    to_json to_json_async
+        "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
 }
 
 /// Declares the blocking and the awaited synchronization.

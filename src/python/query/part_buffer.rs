@@ -41,7 +41,7 @@ pub struct PartBuffer {
     run: Arc<tokio::sync::Mutex<Run>>,
     state: Arc<Mutex<BufferState>>,
     report: SharedReport,
-    bar: Mutex<Bar>,
+    bar: Bar,
     max_rows: usize,
     max_age: Duration,
     /// True if records are accepted by the caller, who compares their keys; false if all pages are.
@@ -57,7 +57,6 @@ struct BufferState {
     checkpoint: Option<Checkpoint>,
     /// Pages that arrived, each with the number of its rows that were released.
     held: VecDeque<(Page, usize)>,
-    held_rows: usize,
     keys: Vec<Key>,
     /// Arrival of the oldest page.
     oldest: Option<Instant>,
@@ -76,7 +75,6 @@ enum Wait {
 
 impl BufferState {
     fn hold(&mut self, page: Page) {
-        self.held_rows += page.columns.rows();
         self.oldest.get_or_insert_with(Instant::now);
         self.held.push_back((page, 0));
     }
@@ -97,7 +95,6 @@ impl BufferState {
             if released == available {
                 self.held.pop_front();
             }
-            self.held_rows -= released;
             self.checkpoint = Some(checkpoint);
             if keep {
                 self.rows += released;
@@ -166,7 +163,6 @@ impl PartBuffer {
             bytes: 0,
             checkpoint: None,
             held: VecDeque::new(),
-            held_rows: 0,
             keys: Vec::new(),
             oldest: None,
             ended: false,
@@ -178,7 +174,7 @@ impl PartBuffer {
             report: run.report().clone(),
             run: Arc::new(tokio::sync::Mutex::new(run)),
             state: Arc::new(Mutex::new(state)),
-            bar: Mutex::new(bar),
+            bar,
             max_rows,
             max_age,
             keyed,
@@ -223,15 +219,9 @@ impl PartBuffer {
         }
     }
 
-    fn end_bar(&self) {
-        let bar = std::mem::replace(&mut *lock(&self.bar), Bar::none());
-        // Dropped after the lock: closing a bar runs Python.
-        drop(bar);
-    }
-
     fn fetched(&self, py: Python<'_>, result: Result<(), Error>) -> PyResult<()> {
         if result.is_err() || lock(&self.state).ended {
-            self.end_bar();
+            self.bar.close();
         }
         result.map_err(|error| self.last.failed(py, &error))
     }
@@ -290,12 +280,6 @@ impl PartBuffer {
     #[getter]
     fn rows(&self) -> usize {
         lock(&self.state).rows
-    }
-
-    /// Rows that arrived and were neither accepted nor dropped.
-    #[getter]
-    fn held(&self) -> usize {
-        lock(&self.state).held_rows
     }
 
     /// Keys of the records that arrived since the last call.

@@ -1,5 +1,7 @@
 //! The `progress` setting, and the bar of one run: drawn in Python from what the run's report says meanwhile.
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
@@ -62,30 +64,33 @@ impl Delivery {
 }
 
 /// Progress bar of a run, if one is shown. Dropping it closes it.
-pub struct Bar(Option<Py<PyAny>>);
+#[derive(Default)]
+pub struct Bar(Mutex<Option<Py<PyAny>>>);
 
 impl Bar {
     pub fn of(py: Python<'_>, show: ProgressMode, delivery: Delivery, run: &Run) -> PyResult<Self> {
         if show == ProgressMode::Never {
-            return Ok(Self(None));
+            return Ok(Self::default());
         }
         let query = run.query();
         let run = RunReport { report: run.report().clone(), client: query.client().clone() };
         let start = py.import("chainframe.progress")?.getattr("start")?;
         let bar = start.call1((run, query.endpoint().name, show == ProgressMode::Always, delivery.name()))?;
-        Ok(Self((!bar.is_none()).then(|| bar.unbind())))
+        Ok(Self(Mutex::new(if bar.is_none() { None } else { Some(bar.unbind()) })))
     }
 
-    pub fn none() -> Self {
-        Self(None)
+    pub fn close(&self) {
+        let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Not under the lock: closing it runs Python, and so may come back here.
+        if let Some(bar) = bar {
+            finalize::attach_in_drop(|py| bar.call_method0(py, "close").map(drop));
+        }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = self.0.take() {
-            finalize::attach_in_drop(|py| bar.call_method0(py, "close").map(drop));
-        }
+        self.close();
     }
 }
 
@@ -110,8 +115,8 @@ impl RunReport {
         state.set_item("requests", requests)?;
         state.set_item("retries", retries)?;
         state.set_item("elapsed", elapsed.as_secs_f64())?;
-        let pace = self.client.rate_limiter_state();
-        state.set_item("pace", if pace.throttled > 0 { pace.rate } else { None })?;
+        let limiter = self.client.rate_limiter_state();
+        state.set_item("rate", if limiter.throttled > 0 { limiter.rate } else { None })?;
         Ok(state)
     }
 }

@@ -1,7 +1,7 @@
 //! `Stream`: iterator over the items of one run, for `for` and `async for` alike.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ pub struct Stream {
     last: Arc<LastRun>,
     report: SharedReport,
     partial: Partial,
-    bar: Mutex<Bar>,
+    bar: Bar,
     /// True once the end was reported.
     reported: AtomicBool,
 }
@@ -55,7 +55,7 @@ impl Stream {
             report: run.report().clone(),
             partial: run.partial().clone(),
             feed: Feed::of_run(run, kind, batch_size, batch_size),
-            bar: Mutex::new(bar),
+            bar,
             reported: AtomicBool::new(false),
         }
     }
@@ -89,14 +89,8 @@ impl Stream {
     }
 
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        self.end_bar();
+        self.bar.close();
         self.last.failed(py, error)
-    }
-
-    fn end_bar(&self) {
-        let bar = std::mem::replace(&mut *self.bar.lock().unwrap_or_else(PoisonError::into_inner), Bar::none());
-        // Not under the lock: closing it runs Python, and so may come back here.
-        drop(bar);
     }
 }
 
@@ -115,7 +109,7 @@ impl FeedIterator for Stream {
         match &taken {
             Polled::Failure(error) => return Err(self.failed(py, error)),
             Polled::Ended => {
-                self.end_bar();
+                self.bar.close();
                 if !self.reported.swap(true, Ordering::Relaxed) {
                     self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
                 }
@@ -136,7 +130,7 @@ impl FeedIterator for Stream {
     fn end(&self) {
         self.reported.store(true, Ordering::Relaxed);
         self.feed.close();
-        self.end_bar();
+        self.bar.close();
     }
 }
 

@@ -220,7 +220,7 @@ class Counts:
         if self.reads > 5:
             self.is_idle.set()
         counts: Any = dict.fromkeys(("pages", "requests", "retries", "elapsed"), 1)
-        state: progress.State = counts | {"unit": "records", "start": 0, "total": 10, "pace": None}
+        state: progress.State = counts | {"unit": "records", "start": 0, "total": 10, "rate": None}
         state["done"] = state["records"] = self.records
         return state
 
