@@ -5,11 +5,16 @@ use bytes::Bytes;
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::ValueKind;
-use super::reader::{Members, Reader, syntax};
+use super::reader::{Members, Reader};
 use super::strip_bom;
 use crate::columns::{Columns, ColumnsBuilder, Projection};
 use crate::interface::{Kind, RecordType, Shape};
 use crate::planted::Bug;
+
+/// Most names of members that an error lists.
+const MAX_NAMES: usize = 8;
+/// Larger counts are not of records or pages, and offsets computed from them could overflow.
+const MAX_COUNT: u64 = 1 << 50;
 
 /// The content of a well-formed response.
 #[derive(Debug)]
@@ -84,9 +89,6 @@ pub fn code_and_msg(body: &[u8]) -> (Option<String>, String) {
     (code, msg)
 }
 
-/// Most names of members that an error lists.
-const MAX_NAMES: usize = 8;
-
 /// True for the code of success: `"0"`, or a bare 0, which sibling services send.
 fn is_success(code: &str) -> bool {
     !code.is_empty() && code.bytes().all(|byte| byte == b'0')
@@ -100,8 +102,7 @@ impl Decoder {
 
     /// Decodes some of the columns; all of them if a record has no key, since it is then recognized by all it has.
     pub fn decode_columns(&self, body: &Bytes, rows: usize, projection: Projection) -> Result<Envelope, DecodeError> {
-        let decoded = self.envelope(body, rows, projection);
-        let decoded = match decoded {
+        let decoded = match self.envelope(body, rows, projection) {
             Ok(Envelope::Page(page)) if projection != Projection::ALL && !page.has_keys() => {
                 self.envelope(body, rows, Projection::ALL)
             }
@@ -145,7 +146,7 @@ impl Decoder {
             }
             Ok(())
         })?;
-        reader.json.finish().map_err(syntax)?;
+        reader.json.finish()?;
         match code {
             None => Err(DecodeError::new("the code is missing", 0..body.len()).member("code")),
             Some(code) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
@@ -280,16 +281,13 @@ fn scalar(reader: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
     match peek {
         ValueKind::Null => reader.skip().map(|()| None),
         ValueKind::String => {
-            let text = reader.json.string().map_err(syntax)?;
+            let text = reader.json.string()?;
             Ok((!text.is_empty()).then(|| text.to_owned()))
         }
-        ValueKind::Number => Ok(Some(reader.json.number().map_err(syntax)?.to_owned())),
+        ValueKind::Number => Ok(Some(reader.json.number()?.to_owned())),
         _ => Err(reader.error("expected a string or a number")),
     }
 }
-
-/// Larger counts are not of records or pages, and offsets computed from them could overflow.
-const MAX_COUNT: u64 = 1 << 50;
 
 fn count(reader: &mut Reader<'_>) -> Result<Option<u64>, DecodeError> {
     reader.peek()?;

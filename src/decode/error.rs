@@ -32,12 +32,6 @@ impl DecodeError {
         Self { path_rev: Vec::new(), problem: problem.into(), range, broken: false }
     }
 
-    pub(super) fn syntax(error: SyntaxError) -> Self {
-        let start = error.index.saturating_sub(EXCERPT / 2);
-        let problem = format!("not valid JSON: {}", error.problem);
-        Self { broken: true, ..Self::new(problem, start..start + EXCERPT) }
-    }
-
     pub(super) fn member(mut self, name: &str) -> Self {
         self.path_rev.push(PathStep::Member(name.into()));
         self
@@ -73,6 +67,14 @@ impl DecodeError {
         let masked = mask(&body[from..(end + MAX_ECHO).min(body.len())]);
         let shown = one_line(&String::from_utf8_lossy(&masked[start - from..end - from]), EXCERPT);
         if range_end > end && !shown.ends_with('…') { shown + "…" } else { shown }
+    }
+}
+
+impl From<SyntaxError> for DecodeError {
+    fn from(error: SyntaxError) -> Self {
+        let start = error.index.saturating_sub(EXCERPT / 2);
+        let problem = format!("not valid JSON: {}", error.problem);
+        Self { broken: true, ..Self::new(problem, start..start + EXCERPT) }
     }
 }
 

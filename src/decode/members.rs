@@ -3,7 +3,7 @@
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::ValueKind;
-use super::reader::{Reader, syntax};
+use super::reader::Reader;
 use crate::interface::{Kind, Number};
 
 /// Most members of a record that an error names.
@@ -91,8 +91,8 @@ impl Decoder {
     pub(super) fn loose(&self, reader: &mut Reader<'_>, start: usize, key: usize) -> Result<Use, DecodeError> {
         let value_at = reader.json.current_index();
         let column = self.key_column(key);
-        let is_identifier = match reader.json.peek().map_err(syntax)? {
-            ValueKind::String => is_hex(reader.json.string().map_err(syntax)?),
+        let is_identifier = match reader.json.peek()? {
+            ValueKind::String => is_hex(reader.json.string()?),
             _ => true,
         };
         let mut has_first = false;
@@ -151,8 +151,8 @@ impl Decoder {
 fn value(reader: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
     Ok(match reader.peek()? {
         ValueKind::Null => reader.skip().map(|()| None)?,
-        ValueKind::String => Some(reader.json.string().map_err(syntax)?.to_owned()).filter(|text| !text.is_empty()),
-        _ => Some(reader.json.raw().map_err(syntax)?.to_owned()),
+        ValueKind::String => Some(reader.json.string()?.to_owned()).filter(|text| !text.is_empty()),
+        _ => Some(reader.json.raw()?.to_owned()),
     })
 }
 

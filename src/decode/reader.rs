@@ -1,14 +1,15 @@
-//! `Reader`: the place in the JSON of a response, and what was seen of its records so far.
+//! `Reader`: reads the JSON of a response value by value, and notes the members of its records.
 
 use super::error::DecodeError;
-use super::json::{Json, SyntaxError, ValueKind};
+use super::json::{Json, ValueKind};
 use crate::columns::Projection;
 
 /// Most names of unknown members that are kept: a body may have thousands.
 const MAX_UNKNOWN: usize = 64;
 /// Most bytes of such a name.
 const MAX_NAME: usize = 100;
-/// A cursor in the JSON of a response.
+
+/// The position in the JSON of a response, and what was seen of its records.
 pub(super) struct Reader<'j> {
     pub json: Json<'j>,
     /// Most records to decode.
@@ -52,10 +53,6 @@ impl Members {
     }
 }
 
-pub(super) fn syntax(error: SyntaxError) -> DecodeError {
-    DecodeError::syntax(error)
-}
-
 impl<'j> Reader<'j> {
     pub fn new(body: &'j [u8], record_limit: usize, projection: Projection) -> Self {
         Self { json: Json::new(body), record_limit, projection, members: Members::default() }
@@ -63,12 +60,12 @@ impl<'j> Reader<'j> {
 
     #[inline]
     pub fn peek(&mut self) -> Result<ValueKind, DecodeError> {
-        self.json.peek().map_err(syntax)
+        self.json.peek().map_err(DecodeError::from)
     }
 
     /// Skips a value of any type.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
-        self.json.skip().map_err(syntax)
+        self.json.skip().map_err(DecodeError::from)
     }
 
     /// An error about the next value, with the value in its excerpt.
@@ -86,13 +83,13 @@ impl<'j> Reader<'j> {
         mut each: impl FnMut(&mut Self, &str) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let mut name = String::new();
-        let mut more = self.json.enter(b'}').map_err(syntax)?;
+        let mut more = self.json.enter(b'}')?;
         while more {
             name.clear();
-            name.push_str(self.json.key().map_err(syntax)?);
+            name.push_str(self.json.key()?);
             self.peek()?;
             each(self, &name).map_err(|error| error.member(&name))?;
-            more = self.json.next_element(b'}').map_err(syntax)?;
+            more = self.json.next_element(b'}')?;
         }
         Ok(())
     }
@@ -103,12 +100,12 @@ impl<'j> Reader<'j> {
         mut each: impl FnMut(&mut Self, ValueKind) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         let mut index = 0;
-        let mut more = self.json.enter(b']').map_err(syntax)?;
+        let mut more = self.json.enter(b']')?;
         while more {
             let peek = self.peek()?;
             each(self, peek).map_err(|error| error.index(index))?;
             index += 1;
-            more = self.json.next_element(b']').map_err(syntax)?;
+            more = self.json.next_element(b']')?;
         }
         Ok(())
     }

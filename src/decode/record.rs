@@ -4,7 +4,7 @@ use super::decoder::{Decoder, Key};
 use super::error::DecodeError;
 use super::json::ValueKind;
 use super::members::{TWICE, Use};
-use super::reader::{Reader, syntax};
+use super::reader::Reader;
 use crate::columns::ColumnsBuilder;
 use crate::interface::{Kind, ParseError};
 
@@ -39,7 +39,7 @@ impl Decoder {
         let mut record = Record { start: reader.json.current_index(), columns: 0, skipped: 0 };
         let mut hint = 0;
         let mut is_after_value = false;
-        let mut more = reader.json.enter(b'}').map_err(syntax)?;
+        let mut more = reader.json.enter(b'}')?;
         while more {
             // Nearly always the next declared member follows, without whitespace.
             let expected = self.expected(hint).filter(|key| reader.json.consume(key.written(is_after_value)));
@@ -51,9 +51,9 @@ impl Decoder {
                 }
             } else if is_after_value {
                 is_after_value = false;
-                more = reader.json.next_element(b'}').map_err(syntax)?;
+                more = reader.json.next_element(b'}')?;
             } else {
-                let name = reader.json.key().map_err(syntax)?;
+                let name = reader.json.key()?;
                 let column = self.column(name, &mut hint);
                 if column.is_none() {
                     reader.members.add_unknown(name);
@@ -160,7 +160,7 @@ impl Decoder {
         let read = match peek {
             ValueKind::Null => return reader.skip(),
             ValueKind::String => {
-                let text = reader.json.string().map_err(syntax)?;
+                let text = reader.json.string()?;
                 if text.is_empty() {
                     rows.append_empty(column);
                     return Ok(());
@@ -169,13 +169,13 @@ impl Decoder {
                 rows.append_str(column, text)
             }
             ValueKind::True | ValueKind::False if kind == Kind::Boolean => {
-                let value = reader.json.boolean(peek).map_err(syntax)?;
+                let value = reader.json.boolean(peek)?;
                 rows.append_bool(column, value);
                 Ok(())
             }
             ValueKind::Array if kind == Kind::Utf8List => return string_list(reader, column, rows),
             ValueKind::Number if !matches!(kind, Kind::Boolean | Kind::Utf8List) => {
-                rows.append_str(column, reader.json.number().map_err(syntax)?)
+                rows.append_str(column, reader.json.number()?)
             }
             _ => return Err(reader.error(format!("expected {}", expected(kind)))),
         };
@@ -191,7 +191,7 @@ fn string_list(reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder
         if peek != ValueKind::String {
             return Err(reader.error("expected a string"));
         }
-        let item = reader.json.string().map_err(syntax)?;
+        let item = reader.json.string()?;
         if let Some(list) = &mut list {
             list.values().append_value(item);
         }
