@@ -46,14 +46,14 @@ def finish(session: pytest.Session) -> dict[Path, list[str]]:
     """Replace the cassettes. Return the requests that no test of the run has sent, and whose recordings were kept."""
     config = session.config
     kept = dict[Path, list[str]]()
-    is_complete = session.exitstatus == pytest.ExitCode.OK and not config.stash[INCOMPLETE]
+    has_passed = session.exitstatus == pytest.ExitCode.OK and not config.stash[INCOMPLETE]
     # A worker of pytest-xdist knows its own tests only.
-    is_complete = is_complete and not hasattr(config, "workerinput")
+    is_complete = has_passed and not hasattr(config, "workerinput")
     for path, (file, cassette, module) in config.stash[REWRITTEN].items():
-        keeps = not (is_complete and _is_covered(config, path, module))
-        left = _merge_cassette(cassette, file, "all" if keeps else "rewrite")
+        is_rewritten = is_complete and _is_covered(config, path, module)
+        left = _merge_cassette(cassette, file, "rewrite" if is_rewritten else "all")
         file.unlink()
-        if keeps and left:
+        if left and not is_rewritten:
             kept[path] = left
     config.stash[REWRITTEN].clear()
     return kept

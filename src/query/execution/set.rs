@@ -254,7 +254,8 @@ impl Set {
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
             self.compare_records(index, &page.columns);
-        } else if self.misses_blocks() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none()) {
+        } else if self.has_block_of_each_value() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none())
+        {
             // A run that continues from here reads the list again, and so knows that it is empty.
             self.account(report);
             return None;
@@ -273,7 +274,7 @@ impl Set {
             return None;
         }
         let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
-        let misses_blocks = self.misses_blocks();
+        let has_block_of_each_value = self.has_block_of_each_value();
         let returned = SetPage {
             query: self.query.clone(),
             list: index,
@@ -282,8 +283,8 @@ impl Set {
             open,
             begun: begun.collect(),
             ended: self.ended.clone(),
-            empty: if misses_blocks { self.empty.clone() } else { Vec::new() },
-            ends: self.blocks.ends().filter(|_| misses_blocks),
+            empty: if has_block_of_each_value { self.empty.clone() } else { Vec::new() },
+            ends: self.blocks.ends().filter(|_| has_block_of_each_value),
             refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.outcome.reasons.clone(),

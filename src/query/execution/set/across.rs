@@ -64,14 +64,14 @@ impl Set {
     }
 
     /// True if the API has one block for each value.
-    pub(super) fn misses_blocks(&self) -> bool {
+    pub(super) fn has_block_of_each_value(&self) -> bool {
         self.query.endpoint().order == Order::Consecutive && self.members.name == "height"
     }
 
     /// Lists of heights that have ended without a block, between heights that have one.
     fn absent_blocks(&self) -> Vec<usize> {
         let mut absent = Vec::new();
-        if !self.misses_blocks() {
+        if !self.has_block_of_each_value() {
             return absent;
         }
         for list in &self.empty {
