@@ -63,9 +63,9 @@ class NewerWriter(ParquetWriter):
         matcher = self._matcher
         matcher.end_of_list()
         if not self._is_met() and self._buffer.report().complete:
-            path = self.store.path
+            path = self._directory
             message = f"{path}: the list was read to its end, and the newest records of the export named by since"
-            raise ExportError(f"{message} are not in it; export without since", path=str(path))
+            raise ExportError(f"{message} are not in it; export without since", path=path)
         self._release_new(matcher.num_new)
         for index in matcher.repeated():
             self._skip_at(index)

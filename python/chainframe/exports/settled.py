@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
 
+LATER = "Run the export again later. If the reason stays, begin another export or series in another directory."
+
 
 class _Action(Enum):
     """Action for rows that have arrived."""
@@ -117,7 +119,7 @@ class SettledWriter(ParquetWriter):
             self._lowest = height if self._lowest is None else min(self._lowest, height)
 
     def _listed_below(self, height: int, lower: int | None) -> ExportError:
-        path = str(self.store.path)
+        path = self._directory
         return ExportError(f"{path}: height {height} is listed below height {lower}; export without settle", path=path)
 
     def _next_of_list(self, height: int | None) -> None:
@@ -214,16 +216,16 @@ class SettledWriter(ParquetWriter):
         found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
         if found.deepest is not None:
             raise SettledHeightError(
-                f"{self.store.path}: height {found.deepest} changed after it was exported, {self._settled.settle} "
+                f"{self._directory}: height {found.deepest} changed after it was exported, {self._settled.settle} "
                 f"heights or more below the end of the earlier export ({tail.end_height}); export with a larger settle",
                 height=found.deepest,
-                path=str(self.store.path),
+                path=self._directory,
             )
         reasons = self._buffer.report().reasons
         if reasons and not self._buffer.is_read_to_end:
-            path = str(self.store.path)
+            path = self._directory
             message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
-            raise ExportError(f"{message}: {reasons[0]} Run the export again later.", path=path, retryable=True)
+            raise ExportError(f"{message}: {reasons[0]} {LATER}", path=path, retryable=True)
         return found.added, found.corrections, above
 
     def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:
@@ -232,7 +234,7 @@ class SettledWriter(ParquetWriter):
         if self._resumed or (head is not None and head >= end):
             return earlier
         if head is None or head < above:
-            path = str(self.store.path)
+            path = self._directory
             where = "has no record" if head is None else f"ends at height {head}"
             message = f"{path}: the list {where}, and the earlier export ends at height {end}"
             raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)

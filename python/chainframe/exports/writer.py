@@ -12,6 +12,7 @@ from chainframe._declared import height_column
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import NumericOverflowError
+from chainframe.exports.directory import STAGING
 from chainframe.exports.high_water_mark import WATERMARK, height_of
 from chainframe.exports.manifest import Part, Progress
 from chainframe.exports.tables import release_memory, write_table
@@ -66,6 +67,12 @@ class ParquetWriter:
         self._buffer: _PartBuffer
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
+
+    @property
+    def _directory(self) -> str:
+        """The directory of the export, also while what is to replace it is written to one below it."""
+        path = self.store.path
+        return str(path.parent if path.name == STAGING else path)
 
     def verify(self) -> None:
         """Checks the files of earlier runs."""
@@ -174,7 +181,7 @@ class ParquetWriter:
             return records.to_arrow(self.manifest.numbers, columns=self._columns)  # type: ignore[arg-type]
         except NumericOverflowError as error:
             row = self.manifest.rows + (error.row or 0)
-            message = f'{error}; in to_parquet, pass mode="overwrite" too, since {self.store.path} holds this export'
+            message = f'{error}; in to_parquet, pass mode="overwrite" too, since {self._directory} holds this export'
             raise NumericOverflowError(message, column=error.column, row=row, text=error.text) from None
 
     def _parts(self, table: pa.Table) -> list[Part]:

@@ -189,9 +189,11 @@ impl Run {
         self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
     }
 
-    /// True if the list was read to its end. It may lack records that are older than those that the API returns.
+    /// True if the result is complete, also one of no request, or lacks nothing but records that are older than those that
+    /// the API returns.
     pub fn is_read_to_end(&self) -> bool {
-        self.end() == Some(End::List) && self.output.report.read().reasons.to_vec().iter().all(is_last_year)
+        let report = self.output.report.read();
+        report.complete || self.end() == Some(End::List) && report.reasons.to_vec().iter().all(is_last_year)
     }
 
     /// Contradictions of a list that was read to its end, of which no more is requested.

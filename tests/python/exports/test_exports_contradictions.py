@@ -179,6 +179,9 @@ def test_export_that_was_interrupted_by_a_contradiction_is_finished_once_it_is_g
             with pytest.raises(cf.ExportError, match="could not be read completely") as caught:
                 export(client, 1)
             assert caught.value.retryable
+            # The second run writes to a directory below the export's, which is not named.
+            assert str(caught.value.path).endswith("export-000001" if in_series else "1")
+            assert f"{caught.value.path}: the heights" in str(caught.value)
         chain |= {"top": 111, "hidden": -1}
         finished = export(client, 1)
         assert finished.report.complete
