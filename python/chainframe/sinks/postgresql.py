@@ -267,6 +267,9 @@ class PostgresqlSink(Sink):
         if above[1:] not in ([], [database]):
             message = f"({self.name!r}) must be a table of the connection's database, which is {database}"
             raise InvalidParameterError(message, parameter="table")
+        if self._is_own and above and above[0].lower().startswith("pg_temp"):
+            message = f"({self.name!r}) must be a table that stays; one of {above[0]} ends with its connection"
+            raise InvalidParameterError(message, parameter="table")
         if above:
             return above[0], name
         found = (

@@ -58,6 +58,13 @@ def test_name_of_something_else_than_a_table_is_refused_before_a_request(url: st
     assert not caught.value.retryable
 
 
+def test_temporary_table_is_refused_where_its_connection_is_of_the_run(url: str) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"^table \('pg_temp.kept'\) must be a table that stays; one of"):
+        run(Query(EVENTS), sink_of(url, "pg_temp.kept"), 12)
+    with postgresql.connect(url) as connection:
+        assert run(Query(EVENTS), sink_of(connection, "pg_temp.kept"), 12).commits > 0
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
