@@ -1,11 +1,11 @@
 //! `InCommon`: records that several lists have. A list that lacks one of them was read before the record was added, or after a
 //! reorganization removed it; or a part of the service lacks the record.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::query::hashed::HashedMap;
 
-/// Records, and blocks of lists, up to which a set is compared: they take a few megabytes.
+/// Records, and blocks of lists, up to which lists are compared: they take up to ten megabytes.
 const KEPT: usize = 1 << 16;
 
 /// The blocks of the records of one list.
@@ -17,9 +17,10 @@ struct ListBlocks {
 
 #[derive(Debug)]
 struct Record {
-    height: i64,
+    /// Its height and block, if every list shows the same ones.
+    place: Option<(i64, u64)>,
     shown_by: Vec<u32>,
-    /// Lists that have it by its own values, other than the first that showed it.
+    /// Other lists that should have it, by the values that it shows.
     others: Vec<u32>,
 }
 
@@ -29,59 +30,61 @@ pub struct InCommon {
     lists: HashMap<u32, ListBlocks>,
     records: HashedMap<Record>,
     num_blocks: usize,
-    /// True if there were more records or blocks than are kept.
-    is_full: bool,
 }
 
 impl InCommon {
-    /// Takes the block of a record of a list.
-    pub fn add_block(&mut self, list: u32, height: i64, block: u64) {
-        if self.is_full {
-            return;
+    /// Takes a record of a list, with its height and block where they are known, and the other lists that should have it.
+    pub fn add(&mut self, list: u32, key: u64, place: Option<(i64, u64)>, others: &[u32]) {
+        if let Some((height, block)) = place {
+            let of_list =
+                self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: HashMap::new(), lowest: height });
+            of_list.lowest = of_list.lowest.min(height);
+            self.num_blocks += usize::from(of_list.blocks.insert(height, block).is_none());
         }
-        let of_list = self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: HashMap::new(), lowest: height });
-        of_list.lowest = of_list.lowest.min(height);
-        self.num_blocks += usize::from(of_list.blocks.insert(height, block).is_none());
-        self.is_full = self.num_blocks >= KEPT;
+        let record = self.records.entry(key).or_insert_with(|| Record { place, shown_by: vec![], others: vec![] });
+        if record.place != place {
+            record.place = None;
+        }
+        if !record.shown_by.contains(&list) {
+            record.shown_by.push(list);
+        }
+        for other in others {
+            if !record.others.contains(other) {
+                record.others.push(*other);
+            }
+        }
     }
 
-    /// Takes a record of a list, which `others` have as well.
-    pub fn add_record(&mut self, list: u32, key: u64, height: i64, others: Vec<u32>) {
-        if self.is_full {
-            return;
-        }
-        let known = self.records.entry(key).or_insert_with(|| Record { height, shown_by: Vec::new(), others });
-        if !known.shown_by.contains(&list) {
-            known.shown_by.push(list);
-        }
-        self.is_full = self.records.len() >= KEPT;
+    pub fn is_full(&self) -> bool {
+        self.records.len() >= KEPT || self.num_blocks >= KEPT
     }
 
-    /// The lowest height of a record that one list shows and another one lacks, and the latter.
+    /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
+    /// Lists that this run has not read to their ends are not compared.
     ///
     /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it. The list that
     /// lacks the record reaches down to it. Records of the same height may have been listed later.
-    pub fn lacking(&self, is_known: impl Fn(u32) -> bool) -> Option<(i64, u32)> {
-        if self.is_full {
-            return None;
-        }
+    pub fn lacking(&self, was_read_here: impl Fn(u32) -> bool) -> Vec<(i64, u32)> {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
-        let mut lacking = None;
+        let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
         for record in self.records.values() {
-            for list in record.others.iter().filter(|list| !record.shown_by.contains(*list) && is_known(**list)) {
-                let reaches_down = self.lists.get(list).is_some_and(|of_list| of_list.lowest < record.height);
-                let is_shown_before = lacking.is_some_and(|lowest| lowest <= (record.height, *list));
-                if !reaches_down || is_shown_before {
+            let Some((height, _)) = record.place else { continue };
+            for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
+                let reaches_down = self.lists.get(list).is_some_and(|of_list| of_list.lowest < height);
+                let is_known = lowest.get(list).is_some_and(|lowest| *lowest <= height);
+                if !reaches_down || is_known || !was_read_here(*list) {
                     continue;
                 }
                 for other in &record.shown_by {
                     let joint = *joints.entry((*list, *other)).or_insert_with(|| self.joint(*list, *other));
-                    if joint.is_some_and(|joint| joint > record.height) {
-                        lacking = Some((record.height, *list));
+                    if joint.is_some_and(|joint| joint > height) && was_read_here(*other) {
+                        lowest.insert(*list, height);
                     }
                 }
             }
         }
+        let mut lacking: Vec<(i64, u32)> = lowest.into_iter().map(|(list, height)| (height, list)).collect();
+        lacking.sort_unstable();
         lacking
     }
 

@@ -14,7 +14,7 @@
 //! | order | a record above those that an earlier run returned | a reason |
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason |
-//! | lists | a record that one list shows, and another list of the set, which has it as well, does not | a reason |
+//! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |

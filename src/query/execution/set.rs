@@ -89,11 +89,14 @@ pub(super) struct Set {
     /// Pages with records that the lists returned.
     num_pages: u64,
     outcome: Outcome,
+    /// `None` if no two lists have a record in common.
+    shown_lists: Option<ShownLists>,
     /// The records that other lists may return again, where each is returned once.
     unique: Option<Unique>,
     /// Blocks of the records of all lists.
     blocks: Blocks,
-    in_common: Option<(ShownLists, InCommon)>,
+    /// The records that several lists have, where these are compared.
+    in_common: Option<InCommon>,
     /// Lists that have ended without records, and without a reason.
     empty: Vec<usize>,
     /// Lists of absent blocks that were opened again.
@@ -124,6 +127,7 @@ impl Set {
             ended: EndedLists::of(members.values.len()),
             num_pages: 0,
             outcome: Outcome::default(),
+            shown_lists: None,
             unique: None,
             blocks: Blocks::default(),
             in_common: None,
@@ -253,16 +257,19 @@ impl Set {
             self.num_pages += 1;
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
-            self.compare_records(index, &page.columns);
         } else if self.has_block_of_each_value() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none())
         {
             // A run that continues from here reads the list again, and so knows that it is empty.
             self.account(report);
             return None;
         }
+        let shown_lists = self.shown_lists.as_ref().filter(|_| self.unique.is_some() || self.in_common.is_some());
+        let others = shown_lists.map(|shown_lists| shown_lists.of_rows(index as u32, &page.columns));
+        let others = others.unwrap_or_default();
+        self.compare_records(index, &page.columns, &others);
         let ended = &self.ended;
         let unique = self.unique.as_mut();
-        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| ended.contains(list)));
+        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, &others, |list| ended.contains(list)));
         let columns = kept.as_ref().map_or_else(|| page.columns.clone(), |kept| page.columns.take(kept));
         if let Some(list) = self.open.get_mut(&index) {
             list.repeated += (page.columns.rows() - columns.rows()) as u64;

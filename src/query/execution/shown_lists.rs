@@ -31,8 +31,18 @@ impl ShownLists {
         Some(Self { by_meaning: indices.collect(), columns })
     }
 
+    /// True if one record may show several values.
+    pub fn shows_several(&self) -> bool {
+        self.columns.len() > 1
+    }
+
+    /// Other lists that may have the records of a page, for each row.
+    pub fn of_rows(&self, this: u32, page: &Columns) -> Vec<Vec<u32>> {
+        (0..page.rows()).map(|row| self.others(this, page, row)).collect()
+    }
+
     /// Other lists that may have the record of a row, each once.
-    pub fn others(&self, this: u32, page: &Columns, row: usize) -> Vec<u32> {
+    fn others(&self, this: u32, page: &Columns, row: usize) -> Vec<u32> {
         let mut others = Vec::new();
         let mut shows_this = false;
         for column in &self.columns {

@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::shown_lists::ShownLists;
 use crate::columns::Columns;
-use crate::query::request::{Members, Query};
 use crate::query::results::{KeyedRows, Seen, SeenLog};
 use crate::query::snapshot::Rows as _;
 
@@ -13,7 +11,6 @@ use crate::query::snapshot::Rows as _;
 const PRUNED_AT: usize = 4_096;
 
 pub(super) struct Unique {
-    lists: ShownLists,
     /// List that returned a record, by the record's key.
     returned_by: HashMap<u64, u32>,
     log: SeenLog,
@@ -21,17 +18,12 @@ pub(super) struct Unique {
 }
 
 impl Unique {
-    /// `None` if no two lists of the set have a record in common, or if each is to return it.
-    pub fn new(query: &Query, members: &Members, earlier: Vec<Seen>) -> Option<Self> {
-        if !query.options().unique {
-            return None;
-        }
-        Some(Self {
-            lists: ShownLists::of(query, members)?,
+    pub fn new(earlier: Vec<Seen>) -> Self {
+        Self {
             returned_by: earlier.iter().map(|seen| (seen.key, seen.returned_by)).collect(),
             log: SeenLog::new(earlier),
             prune_at: PRUNED_AT,
-        })
+        }
     }
 
     /// Records so far that another list may return.
@@ -40,13 +32,18 @@ impl Unique {
     }
 
     /// Rows of a page of the list `index` that no other list has returned; `None` if these are all rows. Rows with equal
-    /// keys in one list are several records.
-    pub fn fresh(&mut self, index: usize, page: &Columns, has_ended: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
+    /// keys in one list are several records. `others` are the other lists that may have the record of each row.
+    pub fn fresh(
+        &mut self,
+        index: usize,
+        page: &Columns,
+        others: &[Vec<u32>],
+        has_ended: impl Fn(usize) -> bool,
+    ) -> Option<Vec<u32>> {
         let this = index as u32;
         let keyed = KeyedRows::new(page);
         let mut kept = Vec::new();
-        for row in 0..page.rows() {
-            let others = self.lists.others(this, page, row);
+        for (row, others) in others.iter().enumerate() {
             if others.is_empty() {
                 kept.push(row as u32);
                 continue;
@@ -57,7 +54,7 @@ impl Unique {
                 continue;
             }
             kept.push(row as u32);
-            let seen = others.into_iter().map(|other| Seen { key, returned_by: this, other });
+            let seen = others.iter().map(|other| Seen { key, returned_by: this, other: *other });
             let open: Vec<Seen> = seen.filter(|seen| seen.is_open(&has_ended)).collect();
             if by.is_none() && !open.is_empty() {
                 self.returned_by.insert(key, this);

@@ -25,6 +25,7 @@ struct KeyColumns {
     /// Column of the hash of the block, which a record that is a block has for itself.
     hash_of_block: Option<usize>,
     height: Option<usize>,
+    transaction: Option<usize>,
 }
 
 impl KeyColumns {
@@ -44,6 +45,7 @@ impl KeyColumns {
             block_hash,
             hash_of_block: record.block(),
             height: record.height(),
+            transaction: record.roles.transaction.and_then(|name| record.position(name)),
         }
     }
 
@@ -71,12 +73,12 @@ impl KeyColumns {
 
     /// Hash of the block of a record.
     fn block(&self, columns: &Columns, row: usize) -> Option<u64> {
-        block_key(columns, self.hash_of_block?, row)
+        hash_key(columns, self.hash_of_block?, row)
     }
 }
 
-/// Hash of the hash of a block in a column.
-fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
+/// Hash of the hash of a block or a transaction in a column.
+fn hash_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
     let hash = columns.text(column, row)?;
     // Some services have zeros in place of a hash that they do not know.
     if hash.bytes().all(|byte| matches!(byte, b'0' | b'x' | b'X')) {
@@ -122,7 +124,13 @@ pub fn content_keys(columns: &Columns) -> Vec<u64> {
 /// cursors contain these numbers.
 pub fn block_keys(columns: &Columns) -> Vec<u64> {
     let column = KeyColumns::of(columns.record()).block_hash;
-    (0..columns.rows()).map(|row| column.and_then(|column| block_key(columns, column, row)).unwrap_or(0)).collect()
+    (0..columns.rows()).map(|row| column.and_then(|column| hash_key(columns, column, row)).unwrap_or(0)).collect()
+}
+
+/// Hashes of the hashes of the transactions of a page's records.
+pub fn transaction_keys(columns: &Columns) -> Vec<Option<u64>> {
+    let column = KeyColumns::of(columns.record()).transaction;
+    (0..columns.rows()).map(|row| hash_key(columns, column?, row)).collect()
 }
 
 impl Rows for Columns {

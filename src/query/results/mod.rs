@@ -22,7 +22,7 @@ pub(super) use cursor::deployment;
 pub(super) use division::Division;
 pub use entries::Entries;
 pub use keys::record_keys;
-pub(super) use keys::{KeyedRows, block_keys, content_keys};
+pub(super) use keys::{KeyedRows, block_keys, content_keys, transaction_keys};
 pub(super) use page::Resume;
 pub use page::{Checkpoint, Page};
 pub use partial::Partial;

@@ -7,43 +7,82 @@ use crate::query::audit::InCommon;
 fn add(in_common: &mut InCommon, list: u32, heights: &[i64], fork: i64) {
     for height in heights {
         let block = if *height < fork { *height } else { -height };
-        in_common.add_block(list, *height, block as u64);
-        if height % 2 == 0 {
-            in_common.add_record(list, block as u64, *height, vec![1 - list]);
-        }
+        let others = if height % 2 == 0 { vec![1 - list] } else { vec![] };
+        in_common.add(list, block as u64, Some((*height, block as u64)), &others);
     }
 }
 
-fn lacking(first: &[i64], second: &[i64], fork: i64) -> Option<(i64, u32)> {
+fn lacking(first: &[i64], second: &[i64], fork: i64) -> Vec<(i64, u32)> {
     let mut in_common = InCommon::default();
     add(&mut in_common, 0, first, 100);
     add(&mut in_common, 1, second, fork);
     in_common.lacking(|_| true)
 }
 
+/// A record of height 5 of the first list, which the other two should have, between blocks of all three.
+fn of_three_lists() -> InCommon {
+    let mut in_common = InCommon::default();
+    for list in 0..3 {
+        in_common.add(list, 9, Some((9, 9)), &[]);
+        in_common.add(list, 1, Some((1, 1)), &[]);
+    }
+    in_common.add(0, 5, Some((5, 5)), &[1, 2]);
+    in_common
+}
+
 #[test]
 fn a_record_that_one_list_lacks_between_blocks_of_both_is_missing() {
-    assert_eq!(lacking(&[9, 8, 6, 4, 3], &[9, 8, 4, 1], 100), Some((6, 1)));
-    assert_eq!(lacking(&[9, 8, 4], &[9, 8, 6, 4, 1], 100), Some((6, 0)));
-    assert_eq!(lacking(&[8, 6, 4, 2], &[8, 1], 100), Some((2, 1)));
-    assert_eq!(lacking(&[9, 8, 6, 4], &[9, 8, 6, 4, 1], 100), None);
+    assert_eq!(lacking(&[9, 8, 6, 4, 3], &[9, 8, 4, 1], 100), [(6, 1)]);
+    assert_eq!(lacking(&[9, 8, 4], &[9, 8, 6, 4, 1], 100), [(6, 0)]);
+    assert_eq!(lacking(&[8, 6, 4, 2], &[8, 1], 100), [(2, 1)]);
+    assert_eq!(lacking(&[9, 8, 6, 4], &[9, 8, 6, 4, 1], 100), []);
+}
+
+#[test]
+fn each_list_that_lacks_a_record_is_named_with_the_lowest_height() {
+    let mut in_common = of_three_lists();
+    assert_eq!(in_common.lacking(|_| true), [(5, 1), (5, 2)]);
+    in_common.add(1, 3, Some((3, 3)), &[2]);
+    assert_eq!(in_common.lacking(|_| true), [(3, 2), (5, 1)]);
 }
 
 #[test]
 fn a_list_that_was_read_before_or_after_the_other_one_lacks_nothing() {
     // The list has grown.
-    assert_eq!(lacking(&[12, 10, 8, 6], &[8, 6], 100), None);
-    assert_eq!(lacking(&[6, 4, 3], &[4, 3], 100), None);
+    assert_eq!(lacking(&[12, 10, 8, 6], &[8, 6], 100), []);
+    assert_eq!(lacking(&[6, 4, 3], &[4, 3], 100), []);
     // Other blocks have taken the place of those from 6 on.
-    assert_eq!(lacking(&[9, 8, 6, 4, 3], &[9, 5, 4, 3], 6), None);
+    assert_eq!(lacking(&[9, 8, 6, 4, 3], &[9, 5, 4, 3], 6), []);
     // The API no longer returns what is older.
-    assert_eq!(lacking(&[9, 8, 6, 4, 2], &[9, 8, 6, 4], 100), None);
+    assert_eq!(lacking(&[9, 8, 6, 4, 2], &[9, 8, 6, 4], 100), []);
 }
 
 #[test]
-fn a_list_that_is_not_known_lacks_nothing() {
+fn a_list_that_was_not_read_here_lacks_nothing_and_proves_nothing() {
+    let in_common = of_three_lists();
+    assert_eq!(in_common.lacking(|list| list != 1), [(5, 2)]);
+    assert_eq!(in_common.lacking(|list| list != 0), []);
+}
+
+#[test]
+fn a_list_that_shows_the_record_in_another_place_or_without_one_does_not_lack_it() {
+    for place in [None, Some((4, 4)), Some((5, 55))] {
+        for others in [[0, 2].as_slice(), &[]] {
+            let mut in_common = of_three_lists();
+            in_common.add(1, 5, place, others);
+            // It is not known where the third list should have it.
+            assert_eq!(in_common.lacking(|_| true), []);
+        }
+    }
+}
+
+#[test]
+fn as_many_records_as_are_kept_fill_the_comparison() {
     let mut in_common = InCommon::default();
-    add(&mut in_common, 0, &[9, 8, 6, 4, 3], 100);
-    add(&mut in_common, 1, &[9, 8, 4, 1], 100);
-    assert_eq!(in_common.lacking(|list| list != 1), None);
+    let mut records = 0;
+    while !in_common.is_full() {
+        in_common.add(0, records, None, &[]);
+        records += 1;
+    }
+    assert_eq!(records, 1 << 16);
 }

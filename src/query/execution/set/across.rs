@@ -1,11 +1,12 @@
 //! Comparisons of the lists of a set with each other.
 
 use super::Set;
+use super::outcome::first_of;
 use crate::columns::Columns;
 use crate::interface::{Bound, Order};
 use crate::query::audit::{InCommon, Source};
 use crate::query::execution::shown_lists::ShownLists;
-use crate::query::results::{ANY_LIST, SharedReport};
+use crate::query::results::{ANY_LIST, SharedReport, transaction_keys};
 use crate::query::snapshot::Rows as _;
 
 impl Set {
@@ -17,45 +18,53 @@ impl Set {
         }
     }
 
-    /// The lists that a record shows, if each of them has it in whichever order they are read.
-    pub(super) fn comparable(&self) -> Option<(ShownLists, InCommon)> {
+    /// `None` if a transaction need not be in the list of each address that it shows, or does not show its block.
+    pub(super) fn in_common(&self) -> Option<InCommon> {
         let endpoint = self.query.endpoint();
+        let shows_several = self.shown_lists.as_ref().is_some_and(ShownLists::shows_several);
+        if !shows_several || endpoint.record().block().is_none() {
+            return None;
+        }
         let has_sides = self.query.args().iter().filter_map(|(name, _)| endpoint.param(name)).any(|param| {
             let mut bounds = param.bounds.iter();
             bounds.any(|(_, bound)| matches!(bound, Bound::Side { other, .. } if *other == self.members.name))
         });
         // The list of one side of an address need not have what another one shows.
-        if has_sides {
-            return None;
-        }
-        Some((ShownLists::of(&self.query, &self.members)?, InCommon::default()))
+        (!has_sides).then(InCommon::default)
     }
 
-    /// Takes the records of a page, which other lists may have as well.
-    pub(super) fn compare_records(&mut self, index: usize, page: &Columns) {
-        let Some((lists, in_common)) = &mut self.in_common else { return };
-        let list = index as u32;
-        for row in 0..page.rows() {
-            let (Some(height), Some(block)) = (page.height(row), page.block(row)) else { continue };
-            let mut others = lists.others(list, page, row);
-            others.retain(|other| *other != ANY_LIST);
-            in_common.add_block(list, height, block);
-            if !others.is_empty() {
-                in_common.add_record(list, page.key(row), height, others);
-            }
+    /// Compares the records of a page with those of the other lists, by the hashes of their transactions: lists may show other
+    /// values of a transaction differently.
+    pub(super) fn compare_records(&mut self, index: usize, page: &Columns, others: &[Vec<u32>]) {
+        let Some(in_common) = &mut self.in_common else { return };
+        let keys = transaction_keys(page);
+        for (row, (key, others)) in keys.into_iter().zip(others).enumerate() {
+            // A list that shows a record without its hash may be the one that seems to lack it.
+            let Some(key) = key.filter(|_| !in_common.is_full()) else {
+                self.in_common = None;
+                return;
+            };
+            let others = if others.contains(&ANY_LIST) { &[] } else { others.as_slice() };
+            in_common.add(index as u32, key, page.height(row).zip(page.block(row)), others);
         }
     }
 
-    /// Gives a reason for a record that one list shows, and another one lacks which has it by its values.
+    /// Gives a reason for records that one list shows, and another list, which should have them, lacks.
     pub(super) fn doubt_records_in_common(&mut self, report: &SharedReport) {
-        let Some((_, in_common)) = &self.in_common else { return };
-        let Some((height, list)) = in_common.lacking(|list| self.was_read_here(list as usize)) else { return };
-        let value = &self.members.values[list as usize];
+        let Some(in_common) = &self.in_common else { return };
+        let lacking = in_common.lacking(|list| self.was_read_here(list as usize));
+        if lacking.is_empty() {
+            return;
+        }
+        let lists: Vec<usize> = lacking.iter().map(|(_, list)| *list as usize).collect();
+        let names =
+            lacking.iter().map(|(height, list)| format!("{} (height {height})", self.members.values[*list as usize]));
         let reason = format!(
-            "The list of {value} lacks a record of height {height} that another list shows: a part of the service lacks it. Run \
-             the query again."
+            "{} of the lists may lack a record that another list shows: {}. Run the query again.",
+            lists.len(),
+            first_of(names)
         );
-        self.outcome.add_reason(reason.into(), report);
+        self.outcome.doubt(&lists, &reason.into(), report);
     }
 
     /// False of a list of which an earlier run may have returned records, or which ended with an error.
@@ -108,6 +117,6 @@ impl Set {
             "The API returned no block of height {height}, although it has blocks below and above it: {missing} missing. Run the \
              query again."
         );
-        self.outcome.doubt_empty(&absent, &reason.into(), report);
+        self.outcome.doubt(&absent, &reason.into(), report);
     }
 }

@@ -87,11 +87,15 @@ impl Outcome {
         self.earlier_requests.get(&index).map_or(0, |requests| *requests) + list.requests
     }
 
-    /// Adds a reason why lists that have ended without records are incomplete.
-    pub fn doubt_empty(&mut self, lists: &[usize], reason: &Message, report: &SharedReport) {
+    /// Adds a reason why lists that have ended are incomplete.
+    pub fn doubt(&mut self, lists: &[usize], reason: &Message, report: &SharedReport) {
         self.add_reason(reason.clone(), report);
-        let reasons = self.shared(vec![reason.clone()]);
+        let verdicts = report.read().verdicts;
         for index in lists {
+            let Some(at) = self.verdicts[*index] else { continue };
+            let mut reasons = verdicts.lock()[at].reasons.to_vec();
+            reasons.push(reason.clone());
+            let reasons = self.shared(reasons);
             self.update_verdict(*index, report, |verdict| {
                 verdict.complete = false;
                 verdict.reasons = reasons.clone();
@@ -152,21 +156,23 @@ impl Outcome {
 
     /// Reason of a set of which some lists were refused.
     pub fn refusals(&self, members: &Members) -> Option<Message> {
-        let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
-        let names: Vec<_> = names.collect();
-        let more = match self.refused.len() - names.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        if names.is_empty() {
+        if self.refused.is_empty() {
             return None;
         }
-        let names = names.join(", ");
+        let names = first_of(self.refused.iter().map(|(index, _)| members.values[*index].clone()));
         let reason = Message::new(format!("Records of {} of the values of ", self.refused.len()))
             .parameter(members.name)
-            .text(format!(" are missing, since their lists could not be read: {names}{more}"));
+            .text(format!(" are missing, since their lists could not be read: {names}"));
         Some(reason.hint(Hint::ReadVerdicts))
     }
+}
+
+/// The first of some names, and how many others there are.
+pub(super) fn first_of(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let names: Vec<String> = names.take(NAMED).collect();
+    let names = names.join(", ");
+    if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
 /// True of an error that another argument need not have, and that this one will have again.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Set;
+use crate::query::execution::shown_lists::ShownLists;
 use crate::query::execution::unique::Unique;
 use crate::query::results::Cursor;
 
@@ -33,8 +34,9 @@ impl Set {
                 set.refused.iter().map(|(rank, error)| (index_of(*rank) as usize, error.clone())).collect();
             seen = set.seen.iter().map(|seen| seen.renumbered(index_of)).collect();
         }
-        self.in_common = self.comparable();
-        self.unique = Unique::new(&self.query, members, seen);
+        self.shown_lists = ShownLists::of(&self.query, members);
+        self.unique = (self.shown_lists.is_some() && self.query.options().unique).then(|| Unique::new(seen));
+        self.in_common = self.in_common();
         let others =
             (0..members.values.len()).filter(|index| !self.ended.contains(*index) && !self.begun.contains(index));
         self.unopened = self.begun.iter().copied().chain(others).collect();

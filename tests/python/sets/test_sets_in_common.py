@@ -1,0 +1,158 @@
+"""Transactions that the lists of several addresses have in common, and one of the lists lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from strict_server import Request, Response, StrictServer, error, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+
+Row = dict[str, Any]
+WALLETS = [f"0x{index:040x}" for index in range(8)]
+HEIGHTS = range(9, 0, -1)
+LACK = "may lack a record that another list shows"
+
+
+def row(height: int, /, **members: str) -> Row:
+    return {
+        "txId": f"0x{height:064x}",
+        "from": WALLETS[0],
+        "to": ",".join(WALLETS[1:]),
+        "height": str(height),
+        "blockHash": f"0x{height}",
+        **members,
+    }
+
+
+def served(server: StrictServer, rows_of: Callable[[int], list[Row]]) -> None:
+    """Serves the rows of each wallet, by its number."""
+
+    def of_wallet(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        rows = rows_of(WALLETS.index(request.query["address"]))
+        shown = rows[(page - 1) * limit : page * limit]
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("address_transactions", shown, **members)
+
+    server.on("address_transactions", of_wallet)
+
+
+def read(server: StrictServer, wallets: int, **arguments: Any) -> cf.Report:
+    with server.client() as client:
+        return client.address_transactions(WALLETS[:wallets], **arguments).collect().report
+
+
+def lack(report: cf.Report) -> list[str]:
+    return [reason for reason in report.reasons if LACK in reason]
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize(
+    ("lost", "arguments", "is_missing"),
+    [
+        ({5}, {}, True),
+        ({5}, {"direction": "from"}, False),
+        # The other list was read first.
+        ({8, 9}, {}, False),
+        # The other list begins later.
+        ({1, 2}, {}, False),
+        (set(), {}, False),
+    ],
+    ids=["lost", "direction", "grown", "cut", "all"],
+)
+def test_record_that_the_list_of_one_address_shows_and_that_of_the_other_lacks(
+    server: StrictServer, lost: set[int], arguments: dict[str, Any], *, unique: bool, is_missing: bool
+) -> None:
+    served(server, lambda wallet: [row(height) for height in HEIGHTS if not (wallet == 1 and height in lost)])
+    reasons = lack(read(server, 2, unique=unique, **arguments))
+    assert reasons == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5). Run the query again."] * is_missing
+
+
+def test_each_list_that_lacks_a_record_is_incomplete_by_its_verdict(server: StrictServer) -> None:
+    served(server, lambda wallet: [row(height) for height in HEIGHTS if wallet == 0 or height not in {5, wallet}])
+    report = read(server, 8)
+    # The first wallet has no records below height 1.
+    lowest = {2: 2, 3: 3, 4: 4, 1: 5, 5: 5}
+    named = ", ".join(f"{WALLETS[wallet]} (height {height})" for wallet, height in lowest.items())
+    assert lack(report) == [f"7 of the lists {LACK}: {named} and 2 more. Run the query again."]
+    for wallet, verdict in report.by_argument.items():
+        reasons = [reason for reason in verdict["reasons"] if LACK in reason]
+        assert reasons == lack(report) * (wallet != WALLETS[0])
+        assert any("12 months" in reason for reason in verdict["reasons"]), "its other reasons are kept"
+        assert not verdict["complete"]
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"blockHash": ""},
+        {"blockHash": "0x0000"},
+        {"height": ""},
+        {"from": ",".join(WALLETS[1::-1])},
+        {"from": ""},
+        {"to": f"{WALLETS[1]},0xfe"},
+        {"amount": "2"},
+        {"txId": f"0x{5:064X}"},
+        {"txId": ""},
+    ],
+    ids=["no-hash", "zeros", "no-height", "order", "no-sender", "receiver", "amount", "case", "no-id"],
+)
+def test_list_that_shows_a_record_with_other_values_does_not_lack_it(
+    server: StrictServer, members: Row, *, unique: bool
+) -> None:
+    served(
+        server, lambda wallet: [row(height, **(members if (wallet, height) == (1, 5) else {})) for height in HEIGHTS]
+    )
+    assert lack(read(server, 2, unique=unique)) == []
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_list_that_ended_with_an_error_neither_lacks_a_record_nor_proves_one(
+    server: StrictServer, refused: int
+) -> None:
+    def of_wallet(request: Request) -> Response:
+        wallet = WALLETS.index(request.query["address"])
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        if wallet == refused and page > 3:
+            return error(403, "50030", "no permission for this address")
+        rows = [row(height) for height in range(40, 0, -1) if not (wallet == 1 and height == 38)]
+        shown = rows[(page - 1) * limit : page * limit]
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("address_transactions", shown, **members)
+
+    server.on("address_transactions", of_wallet)
+    report = read(server, 2, page_size=4)
+    verdict = report.by_argument[WALLETS[refused]]
+    assert verdict["error"]
+    assert verdict["records"] > 4
+    assert lack(report) == []
+
+
+def test_transactions_between_chains_do_not_show_their_blocks_and_are_not_compared(
+    server: StrictServer,
+) -> None:
+    def crossing(request: Request) -> Response:
+        lost = 5 if request.query["address"] == WALLETS[1] else 0
+        rows = [
+            {
+                "betaTxHash": f"0x{height:064x}",
+                "betaBlockHeight": str(height),
+                "from": WALLETS[0],
+                "to": WALLETS[1],
+            }
+            for height in HEIGHTS
+            if height != lost
+        ]
+        return page_of("cross_chain_transactions", rows)
+
+    server.on("cross_chain_transactions", crossing)
+    with server.client() as client:
+        assert lack(client.cross_chain_transactions(address=WALLETS[:2]).collect().report) == []
