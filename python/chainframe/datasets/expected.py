@@ -49,11 +49,10 @@ class ExpectedRecords:
         # In the order in which they were received.
         self._seen: list[_Seen] = []
         self._responses: int = 0
-        self._returned: set[Key] = set()
+        # The blocks in which the result has a record.
+        self._returned: dict[Key, set[Block]] = {}
         # True if a source shows after the result that it lacks a record.
         self._is_confirmed: bool = False
-        # Heights of the records that a source shows after the result in another block.
-        self._moved: dict[Key, int] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -79,7 +78,9 @@ class ExpectedRecords:
         """Takes records of the result."""
         if self._seen:
             wanted = {seen.key for seen in self._seen}
-            self._returned |= wanted.intersection(key for key, _, _ in self._rows(self._candidates(batch)))
+            for key, _, block in self._rows(self._candidates(batch)):
+                if key in wanted:
+                    self._returned.setdefault(key, set()).add(block)
 
     @property
     def height(self) -> str:
@@ -89,47 +90,44 @@ class ExpectedRecords:
     def in_question(self) -> dict[Source, int]:
         """Sources of the records that the result lacks, each with the lowest height of these.
 
-        A reorganization may have removed them.
+        A reorganization may have removed them. A list may have what is pending only after it has a height.
         """
         sources: dict[Source, int] = {}
         for seen in self._lacking():
-            height = seen.height or 0
-            sources[seen.source] = min(height, sources.get(seen.source, height))
+            if seen.height is not None:
+                sources[seen.source] = min(seen.height, sources.get(seen.source, seen.height))
         return sources
 
     def on_again(self, records: pa.RecordBatch) -> None:
         """Takes the records that a source shows after the result.
 
-        A reorganization replaces all blocks from some height on. So a record that is still in its block shows that the
-        blocks below it are those that it was received with, or after. Without the hash of its block, it shows that of
-        itself only: a transaction of a replaced block may be in another one of the same height.
+        The result lacks a record if the source shows it in the same block as before, or shows that the chain still has
+        that block.
         """
-        shown = {key: (height, block) for key, height, block in self._rows(records)}
-        unchanged = [seen for seen in self._seen if shown.get(seen.key) == (seen.height, seen.block)]
-        for seen in self._lacking():
-            height, _ = shown.get(seen.key, (None, None))
-            if any(self._proves(other, seen) for other in unchanged):
-                self._is_confirmed = True
-            elif height is not None:
-                self._moved[seen.key] = height
+        shown = {key: block for key, _, block in self._rows(records)}
+        unchanged = [seen for seen in self._seen if shown.get(seen.key) == seen.block]
+        if any(self._proves(other, seen) for seen in self._lacking() for other in unchanged):
+            self._is_confirmed = True
+
+    def confirm(self) -> None:
+        """Takes it that the result lacks a record, since it cannot be found out whether the source shows it still."""
+        self._is_confirmed = True
 
     def _proves(self, unchanged: _Seen, seen: _Seen) -> bool:
-        """True if a record that is still in its block shows that another one is."""
+        """True if a record that is shown in the same block as before proves that the chain has another one's block.
+
+        A reorganization replaces a block and all blocks above it. So a block that was not replaced has the same blocks
+        below it as when it was received, and those that were received later are still there. Without its hash, a block
+        with the same height and time may be another one, with the same transaction: it proves nothing about other
+        records.
+        """
+        if unchanged.height is None or seen.height is None:
+            return False
         if unchanged.key == seen.key:
             return True
-        if not self._has_hashes or unchanged.height is None or seen.height is None:
+        if not self._has_hashes or unchanged.block[-1] is None:
             return False
         return unchanged.response <= seen.response and unchanged.height >= seen.height
-
-    def moved(self) -> list[int]:
-        """Heights of the records that the result lacks and a source shows in another block now."""
-        lacking = {seen.key for seen in self._lacking()}
-        return sorted({height for key, height in self._moved.items() if key in lacking}, reverse=True)
-
-    def lacking_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The records of a batch that the result lacks."""
-        lacking = {seen.key for seen in self._lacking()}
-        return batch.filter(pa.array([key in lacking for key, _, _ in self._rows(batch)], pa.bool_()))
 
     def are_lacking(self) -> bool:
         """True if the result lacks a record, and no reorganization explains it."""

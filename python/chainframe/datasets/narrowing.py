@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import ENDPOINTS
 from chainframe._native import _restore_query
-from chainframe.datasets.again import Source, collected
+from chainframe.datasets.again import Source, collected, incomplete
 from chainframe.datasets.declared import page_size
 from chainframe.datasets.hashes import shown
 from chainframe.datasets.plan import (
@@ -28,7 +26,7 @@ from chainframe.datasets.plan import (
 from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.times import Remainder
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
-from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
+from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,11 +176,9 @@ class Narrowing:
         options = self._options | {"page_size": 1, "max_items": 1}
         query = _restore_query(client, self.resource, json.dumps([encoded(wanted), options]))
         last: Page[Any] | None = None
-        with warnings.catch_warnings(), suppress(IncompleteResultError):
-            warnings.simplefilter("ignore", IncompleteResultWarning)
+        with incomplete(query, spent):
             for page in query.pages():
                 last = page
-        spent.append(query.report)
         # A count that contradicts its page counts nothing.
         return None if query.report.reasons else last
 

@@ -14,6 +14,7 @@ from chainframe._declared import record_of
 from chainframe.datasets.absent import Gaps, absent_again
 from chainframe.datasets.again import Source, lacking_again
 from chainframe.datasets.expected import LACKING, ExpectedRecords, block_columns
+from chainframe.datasets.located import REPLACED, LocatedTransactions
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import arguments, descending
 from chainframe.datasets.requests import Requests
@@ -53,8 +54,7 @@ class Reading:
     def _forget(self) -> None:
         """Begins with what a scan has received."""
         self._expected = ExpectedRecords(self._identity, self._roles, self._keep)
-        # Transactions that were looked up for their heights.
-        self._located = ExpectedRecords(["tx_id"], record_of("transactions")["roles"])
+        self._located = LocatedTransactions()
         self._gaps = Gaps(self._argument.schema, self._roles["height"], self._keep)
         # Greatest height of a list that was not read on.
         self._highest: float = -math.inf
@@ -138,6 +138,8 @@ class Reading:
         reasons = []
         if self._expected.are_lacking() or self._located.are_lacking() or self._located.moved():
             reasons.append(LACKING)
+        if self._located.are_replaced():
+            reasons.append(REPLACED)
         gaps = self._gaps.reason()
         # A query whose list has gaps gives that reason itself.
         if gaps is not None and not any(run.report.reasons for run in self.requests.runs):
@@ -148,6 +150,7 @@ class Reading:
         queries = self.narrowing.queries()
         located = self.narrowing.located(queries, self.requests.spent, self._located)
         if located is not queries:
+            self._located.are_read_by_height = True
             yield from self.requests.streams(located)
             return
         match self.narrowing.way(queries):

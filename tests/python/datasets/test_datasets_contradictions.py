@@ -12,7 +12,7 @@ import pytest
 import chainframe as cf
 from chainframe.datasets.scanner import BATCH_SIZE, Scanner
 from datasets.test_datasets_times import between
-from strict_server import Request, Response, StrictServer, page_of, rows_of
+from strict_server import Request, Response, StrictServer, error, page_of, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 LACKING = "lacks records that another response showed"
@@ -70,6 +70,8 @@ class Service:
         if "txid" in query:
             heights = [height for height in heights if query["txid"] in self.record(height).values()]
         records = [self.record(height) for height in heights[(page - 1) * limit : page * limit]]
+        if page > 1 and not records:
+            return error(400, "51000")
         pages = str(math.ceil(len(heights) / limit))
         counted = {"total": str(len(heights))} if call == "cross_chain_transactions" else {}
         return page_of(call, records, page=str(page), limit=str(limit), totalPage=pages, **counted)
@@ -251,53 +253,58 @@ def test_parallel_read_reads_the_list_if_its_page_shows_what_a_lookup_lacks(
         assert ("tx_id=" in repr(queries[0])) is not is_lost
 
 
-class Moving:
-    """Block 8, and a transaction that moves to it from block 7."""
-
-    def __init__(self, server: StrictServer, since: int) -> None:
-        self.server = server
-        self.since = since
-        server.on("transactions", self.page)
-        server.on("transactions_by_hash", self.look_up)
-
-    def records(self) -> list[Record]:
-        height = 7 if len(self.server.requests) <= self.since else 8
-        return [
-            {"txId": "0x" + "d" * 64, "height": "8", "blockHash": "0x" + f"{height}8" * 32},
-            {"txId": "0x" + "c" * 64, "height": str(height), "blockHash": "0x" + f"{height}{height}" * 32},
-        ]
-
-    def page(self, request: Request) -> Response:
-        found = [each for each in self.records() if each["height"] == request.query.get("height", each["height"])]
-        return page_of("transactions", found, page="1", limit="100", totalPage="1")
-
-    def look_up(self, request: Request) -> Response:
-        wanted = request.query["txId"].split(",")
-        found = [{**each, "txid": each["txId"]} for each in self.records() if each["txId"] in wanted]
-        return rows_of("transactions_by_hash", found)
+def is_ranged(request: Request) -> bool:
+    return request.query.get("startBlockHeight", "0") != "0"
 
 
-@pytest.mark.parametrize("hashes", ["c", "cd"])
-def test_transaction_that_moves_to_another_block_during_a_scan_is_read_there(server: StrictServer, hashes: str) -> None:
-    wanted = pc.field("tx_id").isin(["0x" + digit * 64 for digit in hashes])
-    for since in range(1, 6):
-        server.requests.clear()
-        Moving(server, since)
-        with server.client() as client:
-            dataset = client.transactions().dataset()
-            found = dataset.to_table(filter=wanted)["tx_id"].to_pylist()
-            assert {str(each) for each in found} == {"0x" + digit * 64 for digit in hashes}, since
-            assert len(found) == len(hashes)
-            assert not any(LACKING in reason for reason in dataset.report.reasons)
+def never(_server: StrictServer) -> bool:
+    return False
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_pending_transaction_that_only_its_lookup_returns_is_missing(server: StrictServer, *, is_lost: bool) -> None:
-    pending = {"txId": "0x" + "c" * 64, "state": "pending"}
-    server.on("transactions_by_hash", lambda _: rows_of("transactions_by_hash", [{**pending, "txid": pending["txId"]}]))
-    listed = [{"txId": "0x" + "d" * 64, "height": "8"}, *([] if is_lost else [pending])]
-    server.on("transactions", lambda _: page_of("transactions", listed, page="1", limit="100", totalPage="1"))
+def from_some_requests(server: StrictServer) -> bool:
+    return is_ranged(server.requests[-1])
+
+
+def from_then_on(server: StrictServer) -> bool:
+    return any(map(is_ranged, server.requests))
+
+
+@pytest.mark.parametrize("is_absent", [never, from_some_requests, from_then_on])
+@pytest.mark.parametrize("growth", [1, 2, 4, 20])
+def test_record_is_looked_for_on_the_later_pages_of_a_list_that_grows_during_the_scan(
+    server: StrictServer, growth: int, is_absent: Callable[[StrictServer], bool]
+) -> None:
+    service = Service(server, lambda _request, height: height == 1_995 and is_absent(server))
+
+    def page(request: Request) -> Response:
+        response = service.page("cross_chain_transactions", request)
+        service.top += growth * is_ranged(request)
+        return response
+
+    server.on("cross_chain_transactions", page)
+    wanted = between("zone_block_time", START + dt.timedelta(seconds=12 * 1_500), START + dt.timedelta(days=19))
+    with server.client(concurrency=1) as client:
+        heights, report = scan(client.cross_chain_transactions(page_size=20), wanted)
+        assert (1_995 in heights) is (is_absent is never)
+        # A list that has grown by more than eight pages is not read down to the record.
+        assert is_reported(report) is (is_absent is from_some_requests or (is_absent is from_then_on and growth == 20))
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_record_is_missing_if_its_page_cannot_be_requested_again(server: StrictServer, *, is_answered: bool) -> None:
+    service = Service(server)
+    service.included_again = set(range(2_001)) - {1_995}
+    service.hidden = lambda _request, height: height == 1_995 and service.fork == height
+
+    def page(request: Request) -> Response:
+        if is_range(request):
+            service.fork = 1_995
+        elif service.fork == 1_995 and not is_answered:
+            return error(503, "50001")
+        return service.page("address_transactions", request)
+
+    server.on("address_transactions", page)
     with server.client() as client:
-        dataset = client.transactions().dataset()
-        assert len(dataset.to_table(filter=pc.field("tx_id") == pending["txId"])) == (not is_lost)
-        assert is_reported(dataset.report) is is_lost
+        heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
+        assert sorted(heights) == [height for height in range(1_990, 2_001) if height != 1_995]
+        assert is_reported(report) is not is_answered
