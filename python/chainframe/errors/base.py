@@ -39,19 +39,8 @@ class ChainframeError(Exception):
     partial: Records[Any] | None = None
     _shell_text: str | None = None
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        hints: Sequence[Hint] = (),
-        retryable: bool | None = None,
-        **attributes: Any,  # noqa: ANN401 - those that the class declares
-    ) -> None:
+    def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
         super().__init__(_one_line(message, _advice(hints)))
-        for name, value in attributes.items():
-            if not hasattr(type(self), name):
-                raise TypeError(f"{type(self).__name__} has no attribute {name!r}")
-            setattr(self, name, value)
         if hints:
             self.hints = tuple(hints)
             self._shell_text = _one_line(message, _advice(hints, in_shell=True))

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from chainframe.errors.base import ChainframeError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chainframe import Hint
+
 
 class _FileError(ChainframeError):
     """A file that cannot be read or written."""
 
-    path: str | None = None
     errno: int | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | None = None,
+        errno: int | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, retryable=retryable)
+        self.path = path
+        if errno is not None:
+            self.errno = errno
 
 
 class ExportError(_FileError):
@@ -49,7 +68,17 @@ class SettledHeightError(ExportError):
     ...     print(error, error.height)
     """
 
-    height: int | None = None
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        height: int | None = None,
+        path: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, path=path, hints=hints, retryable=retryable)
+        self.height = height
 
 
 class CassetteError(_FileError):

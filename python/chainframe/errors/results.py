@@ -6,7 +6,9 @@ from chainframe.errors.base import ChainframeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from chainframe import Report
+    from typing import Any
+
+    from chainframe import Records, Report
 
 
 class PaginationError(ChainframeError):
@@ -62,7 +64,9 @@ class ReorganizationError(PaginationError):
     ...     database.execute("delete from blocks where height >= ?", [error.height])
     """
 
-    height: int | None = None
+    def __init__(self, message: str = "", *, height: int | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.height = height
 
 
 class FollowGapError(PaginationError):
@@ -81,8 +85,17 @@ class FollowGapError(PaginationError):
     ...     print("missing:", error.first_height, error.last_height)
     """
 
-    first_height: int | None = None
-    last_height: int | None = None
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        first_height: int | None = None,
+        last_height: int | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.first_height = first_height
+        self.last_height = last_height
 
 
 class IncompleteResultError(PaginationError):
@@ -101,7 +114,17 @@ class IncompleteResultError(PaginationError):
     ...     print(len(error.partial), "records;", *error.report.reasons)
     """
 
-    report: Report | None = None
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        report: Report | None = None,
+        partial: Records[Any] | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.report = report
+        self.partial = partial
 
 
 class IncompleteResultWarning(UserWarning):
@@ -133,7 +156,10 @@ class BudgetExceededError(ChainframeError):
     """
 
     cursor: str | None = None
-    max_requests: int | None = None
+
+    def __init__(self, message: str = "", *, max_requests: int | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.max_requests = max_requests
 
 
 class NumericOverflowError(ChainframeError, OverflowError):
@@ -157,6 +183,16 @@ class NumericOverflowError(ChainframeError, OverflowError):
     ...     print(error.column, error.row, error.text)
     """
 
-    column: str | None = None
-    row: int | None = None
-    text: str | None = None
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        column: str | None = None,
+        row: int | None = None,
+        text: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.column = column
+        self.row = row
+        self.text = text

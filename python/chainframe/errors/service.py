@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from chainframe.errors.base import ChainframeError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class ServiceError(ChainframeError):
     """The API returned an error response.
@@ -27,12 +31,25 @@ class ServiceError(ChainframeError):
     ...     log.warning("%s returned %s/%s", error.endpoint, error.status, error.code)
     """
 
-    endpoint: str | None = None
-    status: int | None = None
-    code: str | None = None
-    msg: str | None = None
-    attempts: int = 0
-    cursor: str | None = None
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        endpoint: str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+        msg: str | None = None,
+        attempts: int = 0,
+        cursor: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.endpoint = endpoint
+        self.status = status
+        self.code = code
+        self.msg = msg
+        self.attempts = attempts
+        self.cursor = cursor
 
 
 class BadRequestError(ServiceError):
@@ -112,7 +129,16 @@ class RateLimitError(ServiceError):
     """
 
     retryable = True
-    retry_after: float | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        retry_after: float | None = None,
+        **attributes: Any,  # noqa: ANN401 - those of every error response
+    ) -> None:
+        super().__init__(message, **attributes)
+        self.retry_after = retry_after
 
 
 class ServiceUnavailableError(ServiceError):

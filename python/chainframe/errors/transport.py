@@ -28,10 +28,22 @@ class TransportError(ChainframeError, ConnectionError):
     """
 
     retryable = True
-    endpoint: str | None = None
-    attempts: int = 0
-    cursor: str | None = None
-    phase: str | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        endpoint: str | None = None,
+        attempts: int = 0,
+        cursor: str | None = None,
+        phase: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.endpoint = endpoint
+        self.attempts = attempts
+        self.cursor = cursor
+        self.phase = phase
 
 
 class RequestTimeoutError(TransportError, TimeoutError):
@@ -67,6 +79,17 @@ class ResponseFormatError(ChainframeError):
     """
 
     cursor: str | None = None
-    endpoint: str | None = None
-    path: str | None = None
-    excerpt: str | None = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        endpoint: str | None = None,
+        path: str | None = None,
+        excerpt: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.endpoint = endpoint
+        self.path = path
+        self.excerpt = excerpt
