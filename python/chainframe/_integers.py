@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from chainframe.errors import InvalidParameterError
+from numbers import Integral
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeGuard
+from chainframe.errors import InvalidParameterError
 
 MAX_COUNT = 2**63 - 1
 """Greatest count that Arrow and Parquet hold."""
@@ -16,13 +14,15 @@ MAX_SHOWN = 80
 
 def check_count(value: object, parameter: str) -> None:
     """Raises `InvalidParameterError` for anything but an integer from 1."""
-    if not _is_integer(value) or not 1 <= value <= MAX_COUNT:
+    # Those of numpy are integers as well.
+    count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if not 1 <= count <= MAX_COUNT:
         raise InvalidParameterError(f"must be an integer from 1 to 2^63-1; got {short(value)}", parameter=parameter)
 
 
 def check_seed(value: object, parameter: str) -> None:
     """Raises `InvalidParameterError` for anything but an integer or None."""
-    if value is not None and not _is_integer(value):
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise InvalidParameterError(f"must be an integer or None; got {short(value)}", parameter=parameter)
 
 
@@ -34,7 +34,3 @@ def short(value: object) -> str:
         # Python does not convert very long numbers to digits.
         return "a value without a repr"
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from pathlib import Path
 
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ConfigError, ExportError, InvalidParameterError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,11 +77,16 @@ def reachable(path: Path, parameter: str) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Returns True if something is at a path, and False for one that the system refuses, as it is too long."""
+    """Returns True if something is at a path. Nothing is at one that is too long.
+
+    Raises `ConfigError` for a path that the system refuses to look up, since permission is missing.
+    """
     try:
         return path.exists()
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise ConfigError(f"{path}: {error.strerror}") from None
 
 
 def suffix_of(path: Path | ObjectPath) -> str:

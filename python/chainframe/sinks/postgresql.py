@@ -59,10 +59,10 @@ COLUMNS = (
     "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
     "ORDER BY attnum"
 )
-# Relations of all kinds share the names of a schema.
-RELATION = (
+# Relations of all kinds share the names of a schema. A table may have been made since its columns were asked for.
+OTHER_RELATION = (
     "SELECT relkind::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-    "WHERE nspname = $1 AND relname = $2"
+    "WHERE nspname = $1 AND relname = $2 AND relkind NOT IN ('r', 'p', 'v', 'f')"
 )
 # Rows inserted, updated and deleted in this transaction, and in those before it that the server has not passed on to
 # its statistics: it counts them without reading the table. Of views, and if track_counts is off, all are 0.
@@ -297,9 +297,9 @@ class PostgresqlSink(Sink):
     def _extent(self, cursor: Any) -> Extent | None:  # noqa: ANN401
         columns = self._columns(cursor)
         if not columns:
-            cursor.execute(RELATION, self._place)
+            cursor.execute(OTHER_RELATION, self._place)
             if cursor.fetchone() is not None:
-                # A materialized view, a sequence, an index or a type.
+                # A materialized view, a sequence, an index or a composite type.
                 raise foreign(self.name)
             return None
         column = height_column(columns)

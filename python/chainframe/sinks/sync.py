@@ -388,7 +388,7 @@ def _begin(
         raise ExportError(message, path=name)
     if not is_intact(extent, stored):
         message = (
-            f"{name} has {counted(extent.rows, 'row')} up to height {extent.highest}, and sync left {stored.rows} up "
+            f"{name} has {counted(extent.rows, 'row')} up to height {extent.highest}, and sync left {stored.rows:,} up "
             f"to {stored.height}: others have changed it; pass reset=True to fetch the table again"
         )
         raise ExportError(message, path=name)

@@ -198,3 +198,12 @@ def test_index_takes_integers_of_any_size_as_that_of_a_list(kit: Kit) -> None:
         else:
             with pytest.raises(ValueError, match="is not in these records"):
                 records.index(listed[4], start, stop)
+
+
+@needs_extra
+def test_integers_of_numpy_are_integers(kit: Kit) -> None:
+    numpy = pytest.importorskip("numpy")
+    export = kit.client.blocks().to_parquet(
+        kit.directory / "e", settle=numpy.int64(3), max_rows_per_file=numpy.int64(50)
+    )
+    assert export.verify(kit.client, sample=numpy.int64(2)).ok

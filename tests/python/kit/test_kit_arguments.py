@@ -1,6 +1,8 @@
 """Arguments of the testing kit that are refused, and what its request log hides."""
 
+import errno
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -179,6 +181,18 @@ def test_missing_cassette_is_not_served(service: LocalService, tmp_path: Path) -
         service.load_cassette(tmp_path / "c.jsonl")
     with pytest.raises(cf.ConfigError, match=r"path must be a file; .* does not exist"):
         service.load_cassette(tmp_path / ("c" * 300))
+
+
+def test_cassette_that_may_not_be_looked_up_is_not_called_missing(
+    service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    file = tmp_path / "c.jsonl"
+    with pytest.raises(cf.ConfigError, match=rf"^{re.escape(str(file))}: Permission denied$"):
+        service.load_cassette(file)
 
 
 def test_autospec_checks_constructors_and_queries(service: LocalService) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import adbc_driver_postgresql.dbapi as postgresql
 import pytest
 
 import chainframe as cf
+from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.sinks.sync import run
 from chainframe.sinks.targets import sink_of
 from sync_places import EVENTS, FINAL, TABLE, Query, execute, stored
@@ -88,3 +91,23 @@ def test_server_that_is_not_there_may_come_back(url: str) -> None:
     with pytest.raises(cf.ExportError, match="cannot connect") as caught:
         sink_of(url.replace("host=", "host=/nowhere"), TABLE)
     assert caught.value.retryable
+
+
+def test_table_that_another_first_run_makes_meanwhile_is_not_foreign(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = PostgresqlSink._columns
+
+    def overtaken(self: PostgresqlSink, cursor: Any, table: str | None = None) -> dict[str, str]:
+        columns = ask(self, cursor, table)
+        if table is None:
+            monkeypatch.setattr(PostgresqlSink, "_columns", ask)
+            with postgresql.connect(url) as other:
+                run(Query(EVENTS), sink_of(other, TABLE), 12)
+        return columns
+
+    execute(url, f'drop table if exists "{TABLE}"', "drop table if exists _chainframe")
+    with postgresql.connect(url) as connection:
+        monkeypatch.setattr(PostgresqlSink, "_columns", overtaken)
+        with pytest.raises(cf.ExportError, match="another run of sync has committed meanwhile; run it again") as caught:
+            run(Query(EVENTS), sink_of(connection, TABLE), 12)
+    assert caught.value.retryable
+    assert stored(("postgresql", url)) == FINAL
