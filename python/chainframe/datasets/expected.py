@@ -110,7 +110,7 @@ class ExpectedRecords:
             self._is_confirmed = True
 
     def confirm(self) -> None:
-        """Takes it that the result lacks a record, since it cannot be found out whether the source shows it still."""
+        """Counts a record as missing: it cannot be found out whether the source still shows it."""
         self._is_confirmed = True
 
     def _proves(self, unchanged: _Seen, seen: _Seen) -> bool:

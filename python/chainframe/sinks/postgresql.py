@@ -404,7 +404,7 @@ def _one(cursor: Any, statement: str) -> Any:  # noqa: ANN401
 def _kind(error: adbc_driver_manager.Error) -> Failure:
     state = error.sqlstate
     if state is None:
-        # The driver's own, of a connection that is lost or not to be had. It has no state of a refusal.
+        # The driver has no state for a connection that was lost, could not be made, or was refused.
         may_pass = isinstance(error, adbc_driver_manager.OperationalError) and not REFUSED.search(str(error))
     else:
         may_pass = RETRYABLE.match(state) is not None
