@@ -12,12 +12,13 @@ MAX_SHOWN = 80
 """Characters of a value in a message."""
 
 
-def check_count(value: object, parameter: str) -> None:
-    """Raises `InvalidParameterError` for anything but an integer from 1."""
+def check_count(value: object, parameter: str, most: int = MAX_COUNT) -> None:
+    """Raises `InvalidParameterError` for anything but an integer from 1 to `most`."""
     # Those of numpy are integers as well.
     count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    if not 1 <= count <= MAX_COUNT:
-        raise InvalidParameterError(f"must be an integer from 1 to 2^63-1; got {short(value)}", parameter=parameter)
+    if not 1 <= count <= most:
+        limit = "2^63-1" if most == MAX_COUNT else most
+        raise InvalidParameterError(f"must be an integer from 1 to {limit}; got {short(value)}", parameter=parameter)
 
 
 def check_seed(value: object, parameter: str) -> None:
@@ -32,5 +33,5 @@ def short(value: object) -> str:
         shown = repr(value)
     except ValueError:
         # Python does not convert very long numbers to digits.
-        return "a value without a repr"
+        return "a number of too many digits"
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"

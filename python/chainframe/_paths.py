@@ -79,14 +79,16 @@ def reachable(path: Path, parameter: str) -> Path:
 def is_there(path: Path) -> bool:
     """Returns True if something is at a path. Nothing is at one that is too long.
 
-    Raises `ConfigError` for a path that the system refuses to look up, since permission is missing.
+    Raises `ConfigError` for a path that the system refuses to look up, for example without permission.
     """
     try:
         return path.exists()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             return False
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} cannot be looked up: {error.strerror}; correct the path or its permissions"
+        ) from None
 
 
 def suffix_of(path: Path | ObjectPath) -> str:

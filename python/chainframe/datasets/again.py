@@ -31,7 +31,7 @@ class Source:
     """A page of a list, or a lookup of hashes, that showed records."""
 
     query: Query[Any]
-    # `None` of a lookup.
+    # `None` for a lookup.
     page: int | None = None
 
 

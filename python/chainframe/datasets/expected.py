@@ -51,7 +51,7 @@ class ExpectedRecords:
         self._responses: int = 0
         # The blocks in which the result has a record.
         self._returned: dict[Key, set[Block]] = {}
-        # True if a source shows after the result that it lacks a record.
+        # True if it is certain, or cannot be ruled out, that the result lacks a record that the API has.
         self._is_confirmed: bool = False
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class ExpectedRecords:
 
     @property
     def height(self) -> str:
-        """Column of the height."""
+        """Name of the column with the height."""
         return self._height or ""
 
     def in_question(self) -> dict[Source, int]:
@@ -149,7 +149,7 @@ class ExpectedRecords:
         return batch
 
     def _rows(self, records: pa.RecordBatch) -> Iterator[tuple[Key, int | None, Block]]:
-        # A ranked list may have lost a record since.
+        # A record of a ranked list, which has no height, may have left the list since.
         if self._height is None or not len(records):
             return
         kept = pa.Table.from_batches([records])

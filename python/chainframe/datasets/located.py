@@ -29,7 +29,7 @@ class LocatedTransactions(ExpectedRecords):
         super().__init__(["tx_id"], record_of("transactions")["roles"])
         # True if the result has the lists of single heights, and not one list.
         self.are_read_by_height: bool = False
-        # What the second lookup shows.
+        # Blocks of the transactions in the response of the second lookup, which is sent after the result.
         self._shown: dict[Key, Block] = {}
 
     def in_question(self) -> dict[Source, int]:

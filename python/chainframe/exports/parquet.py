@@ -84,9 +84,7 @@ class ExportRequest:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
         check_count(self.max_rows_per_file, "max_rows_per_file")
         if self.settle is not None:
-            check_count(self.settle, "settle")
-            if self.settle > MAX_SETTLE:
-                raise InvalidParameterError(f"({self.settle}) must be <= {MAX_SETTLE}", parameter="settle")
+            check_count(self.settle, "settle", MAX_SETTLE)
         load("pyarrow")
         if self.columns is not None and not self.columns:
             raise InvalidParameterError("columns must name at least one column")

@@ -180,11 +180,15 @@ def test_largest_distance_is_one_and_the_next_is_refused(kit: Kit) -> None:
     for _ in range(2):
         assert query.to_parquet_series(kit.directory / "series", settle=2**32).rows == 0
     for settle in (2**32 + 1, 2**62, 2**63 - 1):
-        with pytest.raises(cf.InvalidParameterError, match=rf"^settle \({settle}\) must be <= 4294967296$"):
+        with pytest.raises(
+            cf.InvalidParameterError, match=rf"^settle must be an integer from 1 to 4294967296; got {settle}$"
+        ):
             query.to_parquet_series(kit.directory / "other", settle=settle)
     for parameter in ("settle", "rows_per_group", "max_rows_per_file"):
         options: Any = {parameter: 2**63}
-        with pytest.raises(cf.InvalidParameterError, match=rf"^{parameter} must be an integer from 1 to .*; got 92233"):
+        with pytest.raises(
+            cf.InvalidParameterError, match=rf"^{parameter} must be an integer from 1 to [0-9^-]+; got 92233"
+        ):
             query.to_parquet_series(kit.directory / "other", **options)
     assert not (kit.directory / "other").exists()
 

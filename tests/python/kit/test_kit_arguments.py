@@ -191,7 +191,9 @@ def test_cassette_that_may_not_be_looked_up_is_not_called_missing(
 
     monkeypatch.setattr(Path, "exists", refuse)
     file = tmp_path / "c.jsonl"
-    with pytest.raises(cf.ConfigError, match=rf"^{re.escape(str(file))}: Permission denied$"):
+    with pytest.raises(
+        cf.ConfigError, match=rf"^{re.escape(str(file))} cannot be looked up: Permission denied; correct the path"
+    ):
         service.load_cassette(file)
 
 
