@@ -16,7 +16,7 @@ from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
 from chainframe._text import counted
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.core import flag
-from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
+from chainframe.cli.export import OutputOptions, Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.messages import echo, echo_error, stats, text_of
 from chainframe.cli.options import result_options
 from chainframe.cli.param_types import Hashes, Values
@@ -245,10 +245,6 @@ class _Call:
         return _code(progress.report)
 
 
-OUTPUT = ("mode", "since", "series", "settle", "max_rows_per_file", "compression", "rows_per_group")
-"""Options of the output that differ between files, directories and streams."""
-
-
 def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination:
     """Select the destination by the options; `follows` is empty for calls that cannot be followed."""
     for name, value in {**output, **follows}.items():
@@ -259,10 +255,7 @@ def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination
         found = sync.syncing(follows, output, follow=follows["follow"]) or follow.following(follows, output)
         if found is not None:
             return found
-    return destination(
-        *(output[name] for name in ("output", "format", "numbers", "columns")),
-        **{name: output[name] for name in OUTPUT},
-    )
+    return destination(OutputOptions(**{name: value for name, value in output.items() if name != "dry_run"}))
 
 
 def _estimate(query: Query[Any]) -> bool:

@@ -34,11 +34,12 @@ from chainframe._objects import ObjectPath, location
 from chainframe._paths import TEXT_FORMATS, check_directory, check_file, check_parent, form_of, suffix_of
 from chainframe._text import counted, shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
-from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
-from chainframe.exports.growing import SETTLE, to_parquet_series
+from chainframe.cli.core import flag
+from chainframe.exports.files import FORMATS, FileRequest, write_file
+from chainframe.exports.growing import to_parquet_series
 from chainframe.exports.parquet import write_parquet
 from chainframe.exports.store import saved_rows
-from chainframe.exports.tables import ROWS_PER_GROUP, Encoding
+from chainframe.exports.tables import encoded
 from chainframe.progress import may_be_shown
 
 if TYPE_CHECKING:
@@ -124,51 +125,65 @@ class Destination(ABC):
         return False
 
 
-def destination(
-    output: str | None,
-    form: str | None,
-    numbers: Numbers | None,
-    columns: list[str] | None,
-    *,
-    mode: Mode | None,
-    since: str | None,
-    series: bool | None,
-    settle: int | None,
-    max_rows_per_file: int | None,
-    compression: str | None,
-    rows_per_group: int | None,
-) -> Destination:
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Options of the output as they are given; None leaves the default to what is written."""
+
+    output: str | None
+    format: str | None
+    numbers: Numbers | None
+    columns: list[str] | None
+    mode: Mode | None
+    since: str | None
+    series: bool | None
+    settle: int | None
+    max_rows_per_file: int | None
+    compression: str | None
+    rows_per_group: int | None
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Returns those of these options that are given."""
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def reject(self, problem: str, *names: str) -> None:
+        """Raises about the first of these options that is given."""
+        for name, value in self.given(*names).items():
+            raise InvalidParameterError(f"{flag(value if name == 'mode' else name)} {problem}")
+
+
+def destination(options: OutputOptions) -> Destination:
     """Checks the options of the output before anything is sent."""
-    path = None if output in {None, "-"} else location(output, "output")
-    encoding = Encoding(compression or "zstd", rows_per_group or ROWS_PER_GROUP)
-    is_named_directory = path is not None and str(output).endswith(("/", os.sep))
-    is_directory = is_named_directory or (isinstance(path, Path) and path.is_dir())
-    if not is_directory:
-        given: dict[str, object] = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
-        _reject("needs a directory, such as -o transfers/", given)
-    if series:
-        _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})
-    if path and is_directory:
-        check_directory(path, "output")
-        named = None if is_named_directory else form_of(suffix_of(path))
-        if form is None and named and named[0] != "parquet":
-            ways = f"for Parquet files in it, name it {output}/; for {named[0]}, name a file"
-            raise InvalidParameterError(f"--output: {output} is a directory; {ways}")
-        if form not in {None, "parquet"}:
-            raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
-        written = OutputFormat("parquet", numbers, columns)
-        rows = max_rows_per_file or ROWS
-        return Directory(path, written, mode or "resume", since, bool(series), settle, rows, encoding)
-    form, is_compressed = _format(form, path)
+    path = None if options.output in {None, "-"} else location(options.output, "output")
+    is_named_directory = path is not None and str(options.output).endswith(("/", os.sep))
+    if path is not None and (is_named_directory or (isinstance(path, Path) and path.is_dir())):
+        return _directory(path, options, is_named=is_named_directory)
+    options.reject("needs a directory, such as -o transfers/", "max_rows_per_file", "settle", "series")
+    form, is_compressed = _format(options.format, path)
     if form != "parquet":
-        _reject(
-            "needs -o with a directory or a .parquet file",
-            {"compression": compression, "rows-per-group": rows_per_group},
-        )
+        options.reject("needs -o with a directory or a .parquet file", "compression", "rows_per_group")
     if path and _is_file(path):
-        return File(FileRequest(path, form, is_compressed, mode or "resume", since, columns, numbers, None, encoding))
-    _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
-    return _stream(cast("Path | None", path), OutputFormat(form, numbers, columns))
+        given = options.given("mode", "since", "columns", "numbers", "compression", "rows_per_group")
+        encoded(given)
+        return File(FileRequest(path, form, is_compressed, **given))
+    options.reject("needs -o FILE or DIR; a stream cannot be resumed", "mode", "since")
+    return _stream(cast("Path | None", path), OutputFormat(form, options.numbers, options.columns))
+
+
+def _directory(path: Location, options: OutputOptions, *, is_named: bool) -> Directory:
+    if options.series:
+        options.reject("cannot be combined with --series", "mode", "since")
+    check_directory(path, "output")
+    named = None if is_named else form_of(suffix_of(path))
+    if options.format is None and named and named[0] != "parquet":
+        ways = f"for Parquet files in it, name it {options.output}/; for {named[0]}, name a file"
+        raise InvalidParameterError(f"--output: {options.output} is a directory; {ways}")
+    if options.format not in {None, "parquet"}:
+        problem = f"the directory {options.output} gets Parquet files; for {options.format}, name a file"
+        raise InvalidParameterError(f"--output: {problem}")
+    given = options.given("columns", "mode", "since", "settle", "max_rows_per_file", "compression", "rows_per_group")
+    encoded(given)
+    return Directory(path, OutputFormat("parquet", options.numbers, options.columns), bool(options.series), given)
 
 
 def _is_file(path: Location) -> bool:
@@ -192,13 +207,6 @@ def _stream(path: Path | None, form: OutputFormat) -> Stream:
             f"--output: {form.name} is binary, and not for a terminal; redirect it, or name a file"
         )
     return Stream(path, form)
-
-
-def _reject(problem: str, options: dict[str, object]) -> None:
-    """Raises about the first option that is given."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidParameterError(f"--{name} {problem}")
 
 
 def _is_device(path: Path) -> bool:
@@ -260,31 +268,20 @@ class Directory(Destination):
 
     path: Location
     form: OutputFormat
-    mode: Mode
-    since: str | None
-    series: bool
-    settle: int | None
-    max_rows_per_file: int
-    encoding: Encoding
+    is_series: bool
+    options: dict[str, Any]
+    """Options of the export that are given."""
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
-        options: dict[str, Any] = {
-            "columns": self.form.columns,
-            "numbers": self.form.numbers_of(client),
-            "max_rows_per_file": self.max_rows_per_file,
-            "encoding": self.encoding,
-        }
+        options: dict[str, Any] = self.options | {"numbers": self.form.numbers_of(client)}
+        write = to_parquet_series if self.is_series else write_parquet
         with suppress_incomplete_warning():
-            if self.series:
-                export = to_parquet_series(query, client, self.path, settle=self.settle or SETTLE, **options)
-            else:
-                options |= {"mode": self.mode, "since": self.since, "settle": self.settle}
-                export = write_parquet(query, client, self.path, **options)
+            export = write(query, client, self.path, **options)
         size = f"{counted(export.rows, 'record')} in {counted(len(export.parts), 'file')}"
         return export.report, f"{size} in {export.path}"
 
     def saved(self) -> int | None:
-        return None if self.series else saved_rows(self.path)
+        return None if self.is_series else saved_rows(self.path)
 
 
 @dataclass(frozen=True)

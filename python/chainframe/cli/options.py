@@ -6,6 +6,7 @@ import click
 
 from chainframe.cli.param_types import Columns
 from chainframe.exports.files import FORMATS
+from chainframe.exports.parquet import ROWS_PER_FILE
 from chainframe.exports.tables import COMPRESSIONS, ROWS_PER_GROUP
 
 PARQUET = [
@@ -13,7 +14,7 @@ PARQUET = [
         ["--max-rows-per-file"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Maximum rows of a file in a directory. Default: 65536.",
+        help=f"Maximum rows of a file in a directory. Default: {ROWS_PER_FILE}.",
     ),
     click.Option(
         ["--compression"], type=click.Choice(COMPRESSIONS), help="Compression of Parquet files. Default: zstd."

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from chainframe.exports.store import Store
 
 MODES = ("resume", "overwrite", "error")
+ROWS_PER_FILE = 65_536
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
 WHOLE_LIST = "must not be given with settle or for a series, which need the whole list; omit max_items"
@@ -69,7 +70,7 @@ class ExportRequest:
     """None selects all, in the order of an earlier export, if that is resumed; other columns are not converted."""
     settle: int | None = None
     numbers: Any = "decimal"
-    max_rows_per_file: int = 65_536
+    max_rows_per_file: int = ROWS_PER_FILE
     encoding: Encoding = Encoding()  # noqa: RUF009 - it is frozen
     permissions: int = 0o777
     """Permissions of the directory, if it is created, less the umask."""

@@ -247,6 +247,29 @@ def test_dry_run_sends_a_few_requests(
     assert list(tmp_path.iterdir()) == []
 
 
+def layout_of(directory: Path) -> list[list[tuple[int, str]]]:
+    """Rows of each group, and its compression, in each file."""
+    footers = map(pyarrow.parquet.read_metadata, sorted(directory.glob("*.parquet")))
+    groups = [[footer.row_group(index) for index in range(footer.num_row_groups)] for footer in footers]
+    return [[(group.num_rows, group.column(0).compression) for group in each] for each in groups]
+
+
+def test_files_of_the_command_have_the_layout_of_the_method_unless_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LocalService(transactions=3_000) as service, service.client() as client:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert client.transactions().to_parquet(tmp_path / "method").rows == 3_000
+        assert main(["transactions", "-o", f"{tmp_path / 'command'}/"]) == 0
+        assert main(["transactions", "-o", f"{tmp_path / 'series'}/", "--series"]) == 0
+        given = ["--max-rows-per-file", "1000", "--rows-per-group", "400", "--compression", "gzip"]
+        assert main(["transactions", "-o", f"{tmp_path / 'given'}/", *given]) == 0
+    assert layout_of(tmp_path / "command") == layout_of(tmp_path / "method") == [[(3_000, "ZSTD")]]
+    assert len(layout_of(next((tmp_path / "series").iterdir()))) == 1
+    assert layout_of(tmp_path / "given") == [[(400, "GZIP"), (400, "GZIP"), (200, "GZIP")]] * 3
+
+
 def test_directory_is_resumed_by_default(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
