@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::client::{Error, Expectation};
-use crate::columns::Column;
+use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Order, Shape};
 use crate::query::request::Query;
 use crate::query::results::{SharedReport, record_keys};
-use crate::query::snapshot::{ListKind, PageRequest};
+use crate::query::snapshot::{ListKind, PageRequest, Rows};
 
 /// Least records that the response to a lookup is expected to have.
 pub(super) const LOOKUP_ROWS: u64 = 16;
@@ -50,11 +50,7 @@ pub(super) async fn fetch(
     if let Some(believed) = fetched.believed_empty {
         report.add_believed_empty(query.client().empty_responses(), believed);
     }
-    let has_others = fetched.repeated.iter().any(|page| {
-        let [before, after] = [&page.before, &page.after].map(|rows| BTreeSet::from_iter(record_keys(rows)));
-        before != after
-    });
-    if has_others {
+    if fetched.repeated.iter().any(|page| lacks(&page.before, &page.after) || lacks(&page.after, &page.before)) {
         report.add_contradiction(OTHER_RECORDS);
     }
     if query.is_paged() && has_doubled_records(&fetched.page, request.limit) {
@@ -62,6 +58,24 @@ pub(super) async fn fetch(
     }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+/// True if a page lacks a record of another response to its request, and the chain has the block of the record. A block that
+/// both responses show was not replaced, and neither was one below it.
+fn lacks(page: &Columns, other: &Columns) -> bool {
+    let known = BTreeSet::from_iter(record_keys(page));
+    let blocks: BTreeSet<(i64, u64)> = (0..page.rows()).filter_map(|row| place(page, row)).collect();
+    let places = (0..other.rows()).filter_map(|row| place(other, row));
+    let top = places.filter(|place| blocks.contains(place)).map(|(height, _)| height).max();
+    (0..).zip(record_keys(other)).filter(|(_, key)| !known.contains(key)).any(|(row, _)| {
+        let Some((height, _)) = place(other, row) else { return true };
+        top.is_some_and(|top| height <= top)
+    })
+}
+
+/// Height and block of a record, where it shows them.
+fn place(rows: &Columns, row: usize) -> Option<(i64, u64)> {
+    Rows::height(rows, row).zip(Rows::block(rows, row))
 }
 
 /// True if a page has more records than its limit, and would not without the second ones of equal records: a service that

@@ -181,12 +181,22 @@ def test_a_control_request_that_has_other_logs_than_before_is_a_reason(server: S
     assert ["other records than before" in reason for reason in records.report.reasons] == [True] * more
 
 
-@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize(
+    ("again", "more"),
+    [
+        ([{"txid": "0x1"}], 0),
+        ([{"txid": "0x1"}, {"txid": "0x2"}], 1),
+        ([{"txid": "0x1", "blockHash": "0xa"}, {"txid": "0x2", "blockHash": "0xa"}], 1),
+        ([{"txid": "0x1", "blockHash": "0xb"}, {"txid": "0x2", "blockHash": "0xb"}], 0),
+        ([{"txid": "0x2", "blockHash": "0xb"}], 0),
+    ],
+    ids=["same", "more", "more_in_the_block", "more_in_another_block", "others_in_another_block"],
+)
 def test_a_control_request_that_has_other_records_of_a_block_than_before_is_a_reason(
-    server: StrictServer, more: int
+    server: StrictServer, again: list[dict[str, str]], more: int
 ) -> None:
-    row = {"txid": "0x1", "height": "1"}
-    again = [row, {**row, "txid": "0x2"}][: 1 + more]
+    again = [{"height": "1", **row} for row in again]
+    row = {"txid": "0x1", "height": "1"} | ({"blockHash": "0xa"} if "blockHash" in again[0] else {})
     listed: dict[str, list[list[dict[str, str]]]] = {"1": [[row], again], "2": [[]]}
 
     def transactions(request: Any) -> Response:
