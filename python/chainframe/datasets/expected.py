@@ -17,8 +17,7 @@ Key = tuple[Any, ...]
 # Height, time and, where the list has it, hash of the block of a record.
 Block = tuple[Any, ...]
 LACKING = (
-    "The result lacks records that another response showed: the chain was reorganized, or a part of the service lacks "
-    "them. Run the query again."
+    "The result lacks records that another response showed: a part of the service may lack them. Run the query again."
 )
 
 
@@ -49,8 +48,9 @@ class ExpectedRecords:
         # In the order in which they were received.
         self._seen: list[_Seen] = []
         self._responses: int = 0
-        # The blocks in which the result has a record.
-        self._returned: dict[Key, set[Block]] = {}
+        # The blocks in which the result has a record, each with the number of its batch.
+        self._returned: dict[Key, dict[Block, int]] = {}
+        self._batches: int = 0
         # True if it is certain, or cannot be ruled out, that the result lacks a record that the API has.
         self._is_confirmed: bool = False
 
@@ -76,11 +76,12 @@ class ExpectedRecords:
 
     def on_result(self, batch: pa.RecordBatch) -> None:
         """Takes records of the result."""
+        self._batches += 1
         if self._seen:
             wanted = {seen.key for seen in self._seen}
             for key, _, block in self._rows(self._candidates(batch)):
                 if key in wanted:
-                    self._returned.setdefault(key, set()).add(block)
+                    self._returned.setdefault(key, {})[block] = self._batches
 
     @property
     def height(self) -> str:

@@ -99,6 +99,22 @@ def test_result_is_of_one_chain_or_has_a_reason(server: StrictServer, name: str)
             assert not any(REPLACED in reason or LACKING in reason for reason in report.reasons), since
 
 
+@pytest.mark.parametrize(
+    ("second", "is_of_one_moment"), [({"c": "7a", "d": "9b"}, True), ({"c": "7b", "d": "9b"}, False)]
+)
+def test_result_is_of_one_chain_although_it_was_replaced_before_and_after(
+    server: StrictServer, second: dict[str, str], *, is_of_one_moment: bool
+) -> None:
+    # At the first lookup, at the lists of heights 9 and 7, and at the second lookup.
+    chains = [{"c": "7a", "d": "9a"}, {"c": "7a", "d": "9b"}, second, {"c": "7c", "d": "9c"}]
+    serve(server, lambda: in_blocks(chains[min(len(server.requests), len(chains)) - 1]))
+    with server.client(concurrency=1) as client:
+        blocks, report = scan(client, "cd")
+    assert blocks == second
+    assert report.complete is is_of_one_moment
+    assert any(REPLACED in reason for reason in report.reasons) is not is_of_one_moment
+
+
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_pending_transaction_may_be_missing_from_the_list(server: StrictServer, *, is_lost: bool) -> None:
     serve(server, lambda: in_blocks({"d": "8a"}) + ([PENDING] if not is_lost or is_looked_up(server) else []))
