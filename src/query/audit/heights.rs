@@ -89,11 +89,13 @@ impl Heights {
         self.latest.is_some() && self.direction != Some(Direction::Rising)
     }
 
-    /// Takes the heights of the returned records of a page, if each has one. Fails with what contradicts their order.
+    /// Takes the heights of the returned records of a page, the first `wanted` of which are in the result, if each has one.
+    /// Fails with what contradicts their order.
     pub fn on_page(
         &mut self,
         order: Order,
         heights: Option<&[i64]>,
+        wanted: usize,
         keys: impl Fn() -> Vec<u64>,
     ) -> Result<(), String> {
         if order == Order::NewestFirst
@@ -103,7 +105,7 @@ impl Heights {
         }
         match (order, heights) {
             (Order::NewestFirst, Some(heights)) if is_sorted(heights, Direction::Falling) => self.on_records(heights),
-            (Order::Consecutive, Some(heights)) => self.on_blocks(heights, &keys()),
+            (Order::Consecutive, Some(heights)) => self.on_blocks(heights, wanted, &keys()),
             _ => {
                 self.latest = None;
                 self.latest_level = None;
@@ -123,7 +125,7 @@ impl Heights {
         self.check_direction()
     }
 
-    fn on_blocks(&mut self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
+    fn on_blocks(&mut self, heights: &[i64], wanted: usize, keys: &[u64]) -> Result<(), String> {
         let is_level = heights.first() == heights.last();
         let directions = [Direction::Falling, Direction::Rising];
         let Some(found) = directions.into_iter().find(|direction| is_sorted(heights, *direction)) else {
@@ -139,7 +141,8 @@ impl Heights {
         if is_repeated(self.latest_block.into_iter().chain(keys.iter().copied())) {
             return Err("a block was received again".into());
         }
-        let pairs = self.latest.iter().chain(heights).zip(heights.iter().skip(usize::from(self.latest.is_none())));
+        let in_result = &heights[..wanted];
+        let pairs = self.latest.iter().chain(in_result).zip(in_result.iter().skip(usize::from(self.latest.is_none())));
         self.missing += pairs.map(|(one, next)| one.abs_diff(*next).saturating_sub(1)).sum::<u64>();
         self.latest = heights.last().copied();
         self.latest_block = keys.last().copied();

@@ -199,7 +199,7 @@ impl ListAudit {
         self.responses += 1;
         self.check_block(request, response, &kept)?;
         self.forks.on_page(response, &kept);
-        self.check_order(response, &kept)?;
+        self.check_order(response, returned, &kept)?;
         for row in &kept {
             let offset = self.next - (returned.rows.end - row) as u64;
             self.unreturned.on_returned(response.rows.key(*row), offset);
@@ -265,9 +265,11 @@ impl ListAudit {
         self.one_block.on_response(request, response, kept, self.returned == 0)
     }
 
-    fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
+    fn check_order(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) -> Result<(), String> {
         let heights = heights_of(response, kept.iter().copied());
-        self.heights.on_page(self.subject.order, heights.as_deref(), || {
+        let after = self.next.saturating_sub(self.subject.wanted.unwrap_or(u64::MAX)) as usize;
+        let wanted = kept.iter().filter(|row| returned.rows.end - **row > after).count();
+        self.heights.on_page(self.subject.order, heights.as_deref(), wanted, || {
             kept.iter().map(|row| response.rows.key(*row)).collect()
         })
     }

@@ -1,13 +1,14 @@
 //! Numbers that a response reports of itself, compared with its request.
 
 use super::looks::position;
+use crate::message::counted;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// A page beyond the last one has no records. Some services report 0 pages in place of none.
 pub fn check_numbers(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
     match response.total_pages {
         Some(pages) if pages > 0 && pages < request.page && response.rows.len() > 0 => {
-            Err(format!("page {} has records, but the API reports {pages} pages", request.page))
+            Err(format!("page {} has records, but the API reports {}", request.page, counted(pages, "page")))
         }
         _ => Ok(()),
     }

@@ -16,6 +16,8 @@ pub struct Subject {
     pub max_page_size: u64,
     /// True if reported growth is compared with the head of the list: one request more, for a reason at most.
     pub compares_growth: bool,
+    /// Number of records after which the caller stops; `None` if all are wanted.
+    pub wanted: Option<u64>,
 }
 
 /// The end of a list, as its reader sees it.

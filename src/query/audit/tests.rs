@@ -39,6 +39,7 @@ const LIST: Subject = Subject {
     page_size: 3,
     max_page_size: 6,
     compares_growth: false,
+    wanted: None,
 };
 const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
 const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
@@ -133,6 +134,17 @@ fn heights_that_no_block_has_are_counted() {
     assert!(doubts(&audit).contains("have gaps: 1 block is missing"));
     take(&mut audit, 2, &heights(&[3, 2]), 2).unwrap();
     assert!(doubts(&audit).contains("3 blocks are missing"));
+}
+
+#[test]
+fn heights_below_the_records_that_are_wanted_are_not_counted() {
+    for (wanted, missing) in [(1, ""), (2, ""), (3, "1 block is"), (4, "3 blocks are"), (9, "3 blocks are")] {
+        let mut audit = ListAudit::new(Subject { wanted: Some(wanted), ..BLOCKS }, 0, &[]);
+        take(&mut audit, 1, &heights(&[9, 8, 6]), 2).unwrap();
+        take(&mut audit, 2, &heights(&[3, 2]), 2).unwrap();
+        assert!(doubts(&audit).contains(missing), "{wanted}");
+        assert_eq!(doubts(&audit).is_empty(), missing.is_empty(), "{wanted}");
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl SliceFetcher {
     /// A slice of which `wanted` records are wanted, or all.
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
-        let audit = ListAudit::new(subject(query), 0, &[]);
+        let audit = ListAudit::new(subject(query, wanted), 0, &[]);
         let in_flight = VecDeque::new();
         Self { slice, list, audit, in_flight, skip: 0, stopped: Stopped::No, announced: None }
     }
@@ -68,7 +68,7 @@ impl SliceFetcher {
         if query.is_paged() {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
-            let audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
+            let audit = ListAudit::new(subject(query, wanted), cursor.offset, &cursor.latest);
             let audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
             let height = cursor.height.filter(|_| cursor.offset > 0);
             fetcher.audit = audit.below(height).with_repeats(&cursor.repeats);
@@ -81,7 +81,7 @@ impl SliceFetcher {
     /// The last slice of a divided list: a look at the list, of which nothing is read.
     pub fn last_look(query: &Query, slice: u64, end: &ListCheckpoint) -> Self {
         let list = ListReader::resumed(list_spec(query, None), end.end(), end);
-        let audit = ListAudit::new(subject(query), end.end(), &[]).after_first_page(end.first_page());
+        let audit = ListAudit::new(subject(query, None), end.end(), &[]).after_first_page(end.first_page());
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
     }
 
@@ -318,9 +318,9 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 /// The list of a query as its audit takes it.
-fn subject(query: &Query) -> Subject {
+fn subject(query: &Query, wanted: Option<u64>) -> Subject {
     let endpoint = query.endpoint();
-    let spec = list_spec(query, None);
+    let spec = list_spec(query, wanted);
     Subject {
         kind: spec.kind,
         order: endpoint.order,
@@ -328,6 +328,7 @@ fn subject(query: &Query) -> Subject {
         page_size: spec.page_size,
         max_page_size: spec.max_page_size,
         compares_growth: spec.kind == ListKind::Growing,
+        wanted,
     }
 }
 

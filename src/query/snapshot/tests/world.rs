@@ -129,6 +129,7 @@ impl<'a> World<'a> {
             has_unique_keys: self.bounds.symbols == 0,
             page_size: spec.page_size,
             max_page_size: spec.max_page_size,
+            wanted: spec.wanted,
         }
     }
 
