@@ -6,7 +6,7 @@ use super::html;
 use super::records::Records;
 use super::text;
 use crate::interface::Kind;
-use crate::message::Syntax;
+use crate::message::{Syntax, counted};
 use crate::python::base::errors;
 use crate::query::Completeness;
 
@@ -71,8 +71,7 @@ impl Records {
         let size = py.import("shutil")?.call_method0("get_terminal_size")?;
         let width = size.getattr("columns")?.extract()?;
         let (head, rows) = self.cells(py)?;
-        let is_one = self.inner.len() == 1;
-        let length = format!("{} row{}", html::count(self.inner.len() as u64), if is_one { "" } else { "s" });
+        let length = html::counted(self.inner.len() as u64, "row");
         let table = text::table(&head, &rows, width);
         let remarks: String = self
             .report
@@ -91,7 +90,8 @@ impl Records {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Records of {}: {} rows, {}>", self.inner.record().name, self.inner.len(), self.completeness())
+        let rows = counted(self.inner.len() as u64, "row");
+        format!("<Records of {}: {rows}, {}>", self.inner.record().name, self.completeness())
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {

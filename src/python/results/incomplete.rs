@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 
 use super::records::Records;
 use super::report::Report;
-use crate::message::{Message, Syntax};
+use crate::message::{Message, Syntax, counted};
 use crate::python::base::errors::{class, new, printable};
 use crate::python::base::hint;
 
@@ -21,8 +21,11 @@ pub fn report_incomplete(py: Python<'_>, strict: bool, report: Report, partial: 
     let reasons = report.inner.reasons.first(REASONS).to_vec();
     let render = |syntax| {
         let sentences = hint::sentences(&reasons, syntax).join(" ");
-        let more = if more > 0 { format!(" And {more} more reasons, listed in the report.") } else { String::new() };
-        format!("the result may be incomplete: {sentences}{more}")
+        if more == 0 {
+            return format!("the result may be incomplete: {sentences}");
+        }
+        let more = counted(more as u64, "more reason");
+        format!("the result may be incomplete: {sentences} And {more}, listed in the report.")
     };
     if strict {
         let hints: Vec<_> = reasons.iter().flat_map(Message::advice).cloned().collect();

@@ -62,7 +62,7 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
     reasons
 }
 
-/// Reason why a list is incomplete of which the API pages through a number of records, and counts a number or none.
+/// Reason of a list that ends at the result window after `records` records. `total` is the number that the API counts.
 pub(super) fn at_window(query: &Query, name: &str, records: u64, total: Option<u64>) -> Message {
     query.with_narrowing(match total {
         Some(total) => {
