@@ -204,12 +204,13 @@ class Reading:
         opened = self.requests.open(heights)
         page = opened.page
         left = self.narrowing.remainder(heights)
+        if page is not None:
+            # Before the pages that are requested later.
+            self._expected.add(page, Source(heights, 1))
         if page is None or left.pages < DIRECT:
             counts = 0 if heights is query else None
         else:
             index.add(1, page, left.length)
-            # Before the pages that are requested later.
-            self._expected.add(page, Source(heights, 1))
             counts = self._explored(query, heights, index)
             if counts is not None and (index.pages() < left.pages or counts > 1):
                 yield from self._instead(opened, self.narrowing.between(query, index.heights()))

@@ -308,3 +308,18 @@ def test_record_is_missing_if_its_page_cannot_be_requested_again(server: StrictS
         heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
         assert sorted(heights) == [height for height in range(1_990, 2_001) if height != 1_995]
         assert is_reported(report) is not is_answered
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_record_of_a_short_list_that_shows_where_the_times_are_is_missing_from_the_list_that_is_read_instead(
+    server: StrictServer, *, is_lost: bool
+) -> None:
+    service = Service(
+        server, lambda request, height: is_lost and height == 15 and "startBlockHeight" not in request.query
+    )
+    service.top = 19
+    with server.client() as client:
+        wanted = between("zone_block_time", START + dt.timedelta(seconds=12 * 13), START + dt.timedelta(days=19))
+        heights, report = scan(client.cross_chain_transactions(), wanted)
+        assert heights == [height for height in range(19, 12, -1) if height != 15 or not is_lost]
+        assert is_reported(report) is is_lost
