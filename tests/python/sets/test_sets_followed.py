@@ -369,6 +369,41 @@ def test_refused_list_leaves_the_rows_of_the_others_in_the_table(server: StrictS
         assert connection.execute("select count(*), count(distinct queried) from u").fetchone() == (21, 4)
 
 
+def test_list_with_wrong_records_is_followed_again_after_a_new_beginning(server: StrictServer, tmp_path: Path) -> None:
+    wallets = Wallets([7, 4, 9])
+    name = wallets.names[0]
+    newer = wallets.record(name, 30)
+    right = wallets.lists[name]
+    wrong = [right[0] | {"blockHash": "0xff"}, *right[1:]]
+    server.on("address_transactions", wallets)
+    query = server.client().address_transactions(wallets.names, page_size=PAGE)
+    cursor = "beginning"
+    with closing(duckdb.connect()) as connection:
+        for listed, refused in [(wrong, set()), ([newer, *right], {name})]:
+            wallets.lists[name] = listed
+            head = wallets.record("0x01", int(listed[0]["height"]) + 20)
+            server.on("transactions", page_of("transactions", [head], totalPage="1"))
+            export = query.to_parquet_series(tmp_path / "old", settle=1)
+            synced = query.sync(connection, table="t", settle=1)
+            follow = query.follow(start=cursor, settle=1, poll=None)
+            list(follow)
+            cursor = follow.cursor
+            assert [not_followed(each.report) for each in (export, follow)] == [refused] * 2
+            # It corrects the last heights.
+            assert not not_followed(synced.report)
+        synced = query.sync(connection, table="t", settle=1, reset=True)
+        export = query.to_parquet_series(tmp_path / "new", settle=1)
+        follow = query.follow(start="beginning", settle=1, poll=None)
+        assert [synced.rows_added, export.rows, sum(map(len, follow))] == [21] * 3
+        assert [not_followed(each.report) for each in (export, synced, follow)] == [set()] * 3
+
+
+def not_followed(report: Any) -> set[str]:
+    """Values whose lists ended with an error."""
+    assert any("is not followed any more" in reason for reason in report.reasons) == (not report.complete)
+    return {name for name, verdict in report.by_argument.items() if verdict["error"]}
+
+
 def test_command_follows_several_lists(
     at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
