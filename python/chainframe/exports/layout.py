@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from chainframe.exports.export import Export
 
 PARTITIONS = ("day", "height")
+FRAGMENT = "__fragment_index"
+"""Column of a scan: the number of the file that has the row."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,9 @@ class _Plan:
         self._time = next((field.name for field in rows.schema if str(field.type).startswith("timestamp")), "")
         if partition_by == "day" and not self._time:
             raise InvalidParameterError("must be height, since the records have no time", parameter="partition_by")
-        columns = [self._height, *([self._time] if partition_by == "day" else [])]
-        self._index = rows.to_table(columns=columns)
+        columns = [self._height, *([self._time] if partition_by == "day" else []), FRAGMENT]
+        self._index = rows.to_table(columns=columns).combine_chunks()
+        self._fragments = list(rows.get_fragments())
         self.num_rows = self._index.num_rows
 
     def files(self) -> Iterator[tuple[str, pa.Table]]:
@@ -176,8 +179,17 @@ class _Plan:
         for folder, selection, heights in self._partitions():
             for number, bounds in enumerate(self._ranges(heights)):
                 selected = bounds if selection is None else selection & bounds
-                table = self._rows.to_table(filter=selected)
+                table = self._selected(selected)
                 yield f"{folder}part-{number:06}.parquet", table.sort_by([(self._height, "ascending")])
+
+    def _selected(self, selection: Any) -> pa.Table:  # noqa: ANN401 - of pyarrow
+        """Read the selected rows from the files that have some: a scan of the data set would open all of them."""
+        arrow: Any = load("pyarrow")
+        numbers = self._pc.unique(self._index.filter(selection)[FRAGMENT]).to_pylist()
+        schema = self._rows.schema
+        tables = [self._fragments[number].to_table(schema=schema, filter=selection) for number in sorted(numbers)]
+        selected: pa.Table = arrow.concat_tables(tables)
+        return selected
 
     def _partitions(self) -> Iterator[tuple[str, Any, Any]]:
         """Return the name, the selection of rows and the heights of each partition."""

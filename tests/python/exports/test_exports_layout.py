@@ -249,3 +249,32 @@ def test_wrong_arguments_are_named(series: Path, tmp_path: Path) -> None:
         compact(series, "ftp://host/lake")
     with pytest.raises(cf.InvalidParameterError, match="storage_options needs a URL"):
         compact(series, tmp_path / "new", storage_options={})
+
+
+def test_compaction_opens_each_file_for_the_partitions_that_have_its_rows(
+    series: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[Any] = []
+
+    class Scanned:
+        """Rows of a data set, which note the files that are read."""
+
+        def __init__(self, rows: Any) -> None:
+            self.rows = rows
+            self.schema = getattr(rows, "schema", None)
+
+        def to_table(self, **options: Any) -> pa.Table:
+            scanned.append(options.get("columns"))
+            table: pa.Table = self.rows.to_table(**options)
+            return table
+
+        def get_fragments(self) -> list[Any]:
+            return [Scanned(fragment) for fragment in self.rows.get_fragments()]
+
+    monkeypatch.setattr("chainframe.exports.layout.read", lambda sources: Scanned(exports.read(sources)))
+    files = len(list(exports.read(series).get_fragments()))
+    done = exports.compact(series, tmp_path / "lake", partition_by="height", heights_per_partition=3)
+    assert done.rows == whole(series).num_rows
+    assert len(done.files) > 10
+    # The heights of all files, then each file for its own partition and for those that it shares.
+    assert len(scanned) <= 1 + files + len(done.files)
