@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._objects import location
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
-from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
+from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest
 
 SETTLE = 64
-# The list, or an earlier export, contradicts what was written before an interruption: each further run would end there.
-CONTRADICTED = (PaginationDriftError, SettledHeightError)
 
 
 def to_parquet_series(
@@ -43,7 +41,9 @@ def to_parquet_series(
     options["settle"] = settle
     directory = _checked(query, client, path, options)
     with locked(directory):
-        written = [_write(query, client, due, options) for due in _due(directory, options)]
+        written = [
+            write_parquet(query, client, due.directory, **due.options, **options) for due in _due(directory, options)
+        ]
     return written[-1]
 
 
@@ -58,29 +58,10 @@ async def to_parquet_series_async(
     directory = await in_thread(lambda: _checked(query, client, path, options))
     with locked(directory):
         written = [
-            await _write_async(query, client, due, options) for due in await in_thread(lambda: _due(directory, options))
+            await write_parquet_async(query, client, due.directory, **due.options, **options)
+            for due in await in_thread(lambda: _due(directory, options))
         ]
     return written[-1]
-
-
-def _write(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
-    try:
-        return write_parquet(query, client, due.directory, **due.options, **options)
-    except CONTRADICTED:
-        again = due.begun_again()
-        if again is None:
-            raise
-    return write_parquet(query, client, again.directory, **again.options, **options)
-
-
-async def _write_async(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
-    try:
-        return await write_parquet_async(query, client, due.directory, **due.options, **options)
-    except CONTRADICTED:
-        again = await in_thread(due.begun_again)
-        if again is None:
-            raise
-    return await write_parquet_async(query, client, again.directory, **again.options, **options)
 
 
 def _checked(
@@ -110,18 +91,6 @@ class _Due:
     since: Location | None
     mode: str = "resume"
     replaces: Manifest | None = None
-    interrupted: Manifest | None = None
-    """State of the export, if a run that was interrupted has begun it."""
-
-    def begun_again(self) -> _Due | None:
-        """The same export from its beginning; None unless it was interrupted, and got no further than it was.
-
-        One that got further is continued by the next call.
-        """
-        found = _interrupted(self.directory)
-        if self.interrupted is None or found is None or found.cursor != self.interrupted.cursor:
-            return None
-        return _Due(self.directory, self.since, "overwrite", read_manifest(self.directory))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -143,26 +112,13 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     if not found.finished:
         earlier = series.earlier(newest, found)
         is_too_large = (found.numbers, options.get("numbers")) == AS_TEXT
-        unfinished = (
-            _Due(newest, earlier, "overwrite", found)
-            if is_too_large
-            else _Due(newest, earlier, interrupted=_interrupted(newest))
-        )
+        unfinished = _Due(newest, earlier, "overwrite", found) if is_too_large else _Due(newest, earlier)
         return [unfinished, _Due(directory / _name(number + 1), newest)]
     if _has_news(found):
         return [_Due(directory / _name(number + 1), newest)]
-    begun = _interrupted(newest)
     earlier = series.earlier(newest, found)
-    return [_Due(newest, earlier, interrupted=begun) if begun else _Due(newest, earlier, "overwrite", found)]
-
-
-def _interrupted(directory: Location) -> Manifest | None:
-    """The unfinished export in a directory: the one that is to replace the other, if it was begun."""
-    staged = read_manifest(directory / STAGING)
-    if staged is not None:
-        return staged
-    found = read_manifest(directory)
-    return None if found is None or found.finished else found
+    is_begun = read_manifest(newest / STAGING) is not None
+    return [_Due(newest, earlier) if is_begun else _Due(newest, earlier, "overwrite", found)]
 
 
 def _has_news(manifest: Manifest) -> bool:

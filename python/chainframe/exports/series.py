@@ -88,6 +88,8 @@ class Tail:
     """Height of the highest record that must not have changed; None if there is none."""
     rows: pa.Table
     """Rows from `lowest` on."""
+    reports: list[dict[str, Any]]
+    """Reports of the exports that have them, newest first."""
 
 
 def cursor_of_earlier(manifest: Manifest, directory: Location) -> dict[str, Any] | None:
@@ -104,7 +106,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     newest = _Newest(_back(_linked(directory, manifest.since)), height)
     end = newest.end_height()
     if end is None:
-        return Tail(None, None, newest.dataset().schema.empty_table())
+        return Tail(None, None, newest.dataset().schema.empty_table(), newest.reports)
     above = end - manifest.settled.settle
     span = FIRST_SPAN
     rows = newest.rows_above(max(above - span, BELOW_ALL))
@@ -113,7 +115,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         rows = newest.rows_above(max(above - span, BELOW_ALL))
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
-    return Tail(end, lowest, rows)
+    return Tail(end, lowest, rows, newest.reports)
 
 
 class _Newest:
@@ -125,6 +127,10 @@ class _Newest:
         """Newest first."""
         self._next: _Member | None = None
         self._height = height
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        return [member.manifest.report for member in self._loaded]
 
     def dataset(self) -> pyarrow.dataset.Dataset:
         return _fold(self._loaded[::-1])
