@@ -59,10 +59,14 @@ COLUMNS = (
     "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
     "ORDER BY attnum"
 )
-# Relations of all kinds share the names of a schema. A table may have been made since its columns were asked for.
+# Relations of all kinds share the names of a schema, and a table has a type of its name. The database renames an array
+# type that is in the way. A table may have been made since its columns were asked for.
 OTHER_RELATION = (
     "SELECT relkind::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-    "WHERE nspname = $1 AND relname = $2 AND relkind NOT IN ('r', 'p', 'v', 'f')"
+    "WHERE nspname = $1 AND relname = $2 AND relkind NOT IN ('r', 'p', 'v', 'f') "
+    "UNION ALL SELECT typtype::text FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace "
+    "WHERE nspname = $1 AND typname = $2 AND typrelid = 0 "
+    "AND NOT EXISTS (SELECT FROM pg_type AS element WHERE element.typarray = pg_type.oid)"
 )
 # Rows inserted, updated and deleted in this transaction, and in those before it that the server has not passed on to
 # its statistics: it counts them without reading the table. Of views, and if track_counts is off, all are 0.
@@ -95,9 +99,12 @@ RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 
 REFUSED = re.compile(
     r"(does not exist|authentication failed|no password supplied|no pg_hba\.conf entry|permission denied|"
-    r"is not permitted to log in|unrecognized configuration parameter|invalid value for parameter)"
+    r"is not permitted to log in|unrecognized configuration parameter|invalid value for parameter|requires a value|"
+    r"invalid integer value|channel binding required|authentication method requirement|does not support SSL)"
 )
 """Texts with which a server refuses each further connection too."""
+TRIED = re.compile(r"connection to server|could not connect to server|could not translate host name")
+"""Texts of a connection that was tried. libpq refuses most parameters of a URL before it tries any."""
 
 
 class PostgresqlSink(Sink):
@@ -299,7 +306,7 @@ class PostgresqlSink(Sink):
         if not columns:
             cursor.execute(OTHER_RELATION, self._place)
             if cursor.fetchone() is not None:
-                # A materialized view, a sequence, an index or a composite type.
+                # A materialized view, a sequence, an index, or a type that is not a table's.
                 raise foreign(self.name)
             return None
         column = height_column(columns)
@@ -378,8 +385,9 @@ def connect(url: str, table: str) -> PostgresqlSink:
         connection = dbapi.connect(url)
     except adbc_driver_manager.Error as error:
         message = f"{table}: cannot connect: {_redacted(one_line(error), url)}"
+        may_pass = _kind(error) is Failure.MAY_PASS and TRIED.search(str(error)) is not None
         # Not chained: the text of the cause may hold the URL.
-        raise ExportError(message, path=table, retryable=_kind(error) is Failure.MAY_PASS) from None
+        raise ExportError(message, path=table, retryable=may_pass) from None
     return PostgresqlSink(connection, table, is_own=True)
 
 

@@ -48,6 +48,9 @@ def test_role_that_may_not_create_tables_keeps_those_that_are_there(url: str, mi
         "create sequence taken",
         "create index taken on other (height)",
         "create type taken as (height bigint)",
+        "create type taken as enum ('a')",
+        "create domain taken as bigint",
+        "create type taken as range (subtype = bigint)",
         "create view taken as select 1 as height",
     ],
 )
@@ -59,6 +62,12 @@ def test_name_of_something_else_than_a_table_is_refused_before_a_request(url: st
     ):
         run(Query([]), sink_of(connection, "taken"), 12)
     assert not caught.value.retryable
+
+
+def test_name_of_an_array_type_is_taken_by_a_table(url: str) -> None:
+    execute(url, "create type other as enum ('a')")
+    with postgresql.connect(url) as connection:
+        assert run(Query(EVENTS), sink_of(connection, "_other"), 12).commits > 0
 
 
 def test_temporary_table_is_refused_where_its_connection_is_of_the_run(url: str) -> None:
@@ -75,6 +84,16 @@ def test_temporary_table_is_refused_where_its_connection_is_of_the_run(url: str)
         (("/postgres?", "/elsewhere?"), 'database "elsewhere" does not exist'),
         (("user=tester", "user=tester&options=-cno_such_setting%3D1"), "unrecognized configuration parameter"),
         (("user=tester", "user=tester&options=-cDateStyle%3Dno"), "invalid value for parameter"),
+        (("user=tester", "user=tester&options=--work_mem"), "--work_mem requires a value"),
+        (("user=tester", "user=tester&no_such=1"), "invalid URI query parameter"),
+        (("user=tester", "user=tester&connect_timeout=soon"), "invalid integer value"),
+        (("user=tester", "user=tester&sslmode=some"), "invalid sslmode value"),
+        (("user=tester", "user=tester&keepalives=x"), "cannot connect"),
+        (("user=tester", "user=tester&port=99999"), "invalid port number"),
+        (("user=tester", "user=tester&port=1,2"), "could not match 2 port numbers to 1 hosts"),
+        (("user=tester", "user=tester&service=no_such"), 'definition of service "no_such" not found'),
+        (("user=tester", "user=tester&channel_binding=require"), "channel binding required"),
+        (("user=tester", "user=tester&require_auth=scram-sha-256"), "authentication method requirement"),
     ],
 )
 def test_connection_that_a_server_refuses_is_no_error_that_passes(
@@ -88,9 +107,14 @@ def test_connection_that_a_server_refuses_is_no_error_that_passes(
 
 
 def test_server_that_is_not_there_may_come_back(url: str) -> None:
-    with pytest.raises(cf.ExportError, match="cannot connect") as caught:
-        sink_of(url.replace("host=", "host=/nowhere"), TABLE)
-    assert caught.value.retryable
+    for change in (
+        ("host=", "host=/nowhere"),
+        ("user=tester", "user=tester&port=1"),
+        ("host=", "host=no.invalid&user="),
+    ):
+        with pytest.raises(cf.ExportError, match="cannot connect") as caught:
+            sink_of(url.replace(*change), TABLE)
+        assert caught.value.retryable
 
 
 def test_table_that_another_first_run_makes_meanwhile_is_not_foreign(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
