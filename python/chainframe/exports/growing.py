@@ -101,7 +101,8 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     """Return the exports to write.
 
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
-    long as it has news. One that could not hold an amount is begun again when amounts are text.
+    long as it has news. One that could not hold an amount is begun again when amounts are text, and one that a changed
+    height has stopped when `settle` is another.
     """
     number, newest = locations.newest_of(directory) or (-1, None)
     found = None if newest is None else read_manifest(newest)
@@ -112,13 +113,19 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     if not found.finished:
         earlier = series.earlier(newest, found)
         is_too_large = (found.numbers, options.get("numbers")) == AS_TEXT
-        unfinished = _Due(newest, earlier, "overwrite", found) if is_too_large else _Due(newest, earlier)
+        is_begun_again = is_too_large or (earlier is not None and _settle(found) != options["settle"])
+        unfinished = _Due(newest, earlier, "overwrite", found) if is_begun_again else _Due(newest, earlier)
         return [unfinished, _Due(directory / _name(number + 1), newest)]
     if _has_news(found):
         return [_Due(directory / _name(number + 1), newest)]
     earlier = series.earlier(newest, found)
-    is_begun = read_manifest(newest / STAGING) is not None
+    staged = read_manifest(newest / STAGING)
+    is_begun = staged is not None and _settle(staged) == options["settle"]
     return [_Due(newest, earlier) if is_begun else _Due(newest, earlier, "overwrite", found)]
+
+
+def _settle(manifest: Manifest) -> int | None:
+    return None if manifest.settled is None else manifest.settled.settle
 
 
 def _has_news(manifest: Manifest) -> bool:

@@ -236,7 +236,7 @@ class SettledWriter(ParquetWriter):
         """Raises `ExportError` for a list that is not complete, the first time.
 
         What it lacks seems removed, and later exports do not read it. The list may have it when it is read again.
-        If it does not, or lacked it for the earlier export too, the series goes on: the service may never return it.
+        If it does not, or lacked it for the earlier export too, the series continues: the service may never return it.
         """
         report = self._buffer.report()
         if not report.reasons or self._buffer.lacks_only_old:

@@ -1,7 +1,8 @@
-"""Series of lists that lack something for good: a night may fail, and the next one goes on and reports it."""
+"""Series of lists that lack something for good: a night may fail, and the next one continues and reports it."""
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import chainframe as cf
 import chainframe.exports
+from chainframe.testing import LocalService
 from exports.test_exports_since import Chain
 from strict_server import error, key_of, member_of
 
@@ -225,3 +227,52 @@ def test_height_that_is_listed_just_below_the_end_of_the_earlier_export_is_added
     assert run(query, tmp_path) == []
     exported: list[Any] = chainframe.exports.read(tmp_path).to_table()[key_of("token_transfers")].to_pylist()
     assert sorted(exported) == sorted(row[member] for row in chain.rows if int(row["height"]) <= 127)
+
+
+def blocks(count: int, replaced: int = 0) -> list[dict[str, Any]]:
+    return [{"height": height, "hash": f"0x{height + 1000 * (height == replaced)}"} for height in range(count, 0, -1)]
+
+
+@pytest.mark.parametrize("has_news", [False, True])
+def test_series_that_a_settled_height_has_stopped_continues_with_a_larger_settle(
+    tmp_path: Path, *, has_news: bool
+) -> None:
+    with LocalService(data={"blocks": blocks(30)}) as service, service.client() as client:
+        query = client.blocks()
+        query.to_parquet_series(tmp_path, settle=5)
+        if not has_news:
+            # An export without news, which the next one is to replace.
+            query.to_parquet_series(tmp_path, settle=5)
+        service.load("blocks", blocks(60, replaced=20))
+        for _ in range(2):
+            with pytest.raises(cf.SettledHeightError, match=r"height 20 changed .*export with a larger settle"):
+                query.to_parquet_series(tmp_path, settle=5)
+        query.to_parquet_series(tmp_path, settle=12)
+        for count in (60, 70):
+            service.load("blocks", blocks(count, replaced=20))
+            query.to_parquet_series(tmp_path, settle=5)
+        table = chainframe.exports.read(tmp_path).to_table().sort_by("height")
+        assert table["hash"].to_pylist() == [row["hash"] for row in reversed(blocks(65, replaced=20))]
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_change_below_an_export_of_several_values_says_what_to_do(
+    server: StrictServer, tmp_path: Path, *, is_awaited: bool
+) -> None:
+    chain = Changed(server, "address_transactions", 120)
+    head = Changed(server, "transactions", 120)
+    query = server.client().address_transactions(["0x" + "a" * 40, "0x" + "b" * 40], page_size=20)
+    query.to_parquet_series(tmp_path, settle=SETTLE)
+    chain.change = lambda rows: [row for row in rows if row["height"] != "116"]
+    chain.grow(20)
+    head.grow(20)
+
+    def night() -> object:
+        if is_awaited:
+            return asyncio.run(query.to_parquet_series_async(tmp_path, settle=SETTLE))
+        return query.to_parquet_series(tmp_path, settle=SETTLE)
+
+    for _ in range(2):
+        with pytest.raises(cf.ReorganizationError, match=r"height 116 .*: begin again in another directory") as caught:
+            night()
+        assert caught.value.height == 116
