@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::hint::black_box;
+use std::time::Instant;
 
 use bytes::Bytes;
 use chainframe::client::{Secret, signature, timestamp};
 use chainframe::columns::Value;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{AMOUNT_SCALE, Deployment, Kind, Number, endpoint};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const ROWS: usize = 50;
 
@@ -36,46 +36,57 @@ fn page() -> String {
     )
 }
 
-fn decode(criterion: &mut Criterion) {
+/// Prints the least time of a call, of a hundred turns of ten milliseconds.
+fn measure<T>(name: &str, mut call: impl FnMut() -> T) {
+    let mut calls = 1;
+    while seconds(calls, &mut call) < 0.01 {
+        calls *= 2;
+    }
+    let least = (0..100).map(|_| seconds(calls, &mut call)).fold(f64::INFINITY, f64::min);
+    println!("{name:48} {:10.1} ns", least / f64::from(calls) * 1e9);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn seconds<T>(calls: u32, call: &mut impl FnMut() -> T) -> f64 {
+    let begin = Instant::now();
+    for _ in 0..calls {
+        black_box(call());
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+fn decode() {
     let decoder = Decoder::new(endpoint("token_transfers").expect("declared"), &Deployment::default());
     let body = Bytes::from(page());
-    let mut group = criterion.benchmark_group("decode");
-    group.throughput(Throughput::Bytes(body.len() as u64));
-    group.bench_function("page of 50 token transfers", |bencher| {
-        bencher.iter(|| decoder.decode(black_box(&body), ROWS).expect("a page"));
-    });
-    group.finish();
+    measure("decode/page of 50 token transfers", || decoder.decode(black_box(&body), ROWS).expect("a page"));
     let Ok(Envelope::Page(page)) = decoder.decode(&body, ROWS) else { panic!("no page") };
-    criterion.bench_function("value/amount of a record", |bencher| {
-        let amount = page.columns.record().position("amount").expect("declared");
-        bencher.iter(|| match page.columns.value(black_box(amount), 7) {
-            Value::Number(digits) => digits.len(),
-            _ => 0,
-        });
+    let amount = page.columns.record().position("amount").expect("declared");
+    measure("value/amount of a record", || match page.columns.value(black_box(amount), 7) {
+        Value::Number(digits) => digits.len(),
+        _ => 0,
     });
 }
 
-fn sign(criterion: &mut Criterion) {
+fn sign() {
     let (deployment, secret) = (Deployment::default(), Secret::new("0123456789ABCDEF".into()));
     let target = "/api/v5/main/token/transaction-list?chainShortName=MAIN&limit=50&page=1";
-    criterion.bench_function("sign/a request", |bencher| {
-        bencher.iter(|| {
-            let now = timestamp(chrono::DateTime::UNIX_EPOCH);
-            signature(&deployment, &secret, &now, black_box(target))
-        });
+    measure("sign/a request", || {
+        let now = timestamp(chrono::DateTime::UNIX_EPOCH);
+        signature(&deployment, &secret, &now, black_box(target))
     });
 }
 
-fn numbers(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("number");
+fn numbers() {
     for text in ["0.150851832900380503", "99999999999999999999.999999999999999999", "2.625E-6"] {
-        group.bench_function(format!("{text} to decimal128"), |bencher| {
-            bencher.iter(|| Number::parse(black_box(text)).and_then(|number| number.scaled(AMOUNT_SCALE)));
+        measure(&format!("number/{text}"), || {
+            Number::parse(black_box(text)).and_then(|number| number.scaled(AMOUNT_SCALE))
         });
     }
-    group.bench_function("1700000000123 to a time", |bencher| bencher.iter(|| Kind::time(black_box("1700000000123"))));
-    group.finish();
+    measure("number/1700000000123 to a time", || Kind::time(black_box("1700000000123")));
 }
 
-criterion_group!(core, decode, sign, numbers);
-criterion_main!(core);
+fn main() {
+    decode();
+    sign();
+    numbers();
+}

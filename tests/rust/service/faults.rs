@@ -3,7 +3,7 @@
 use chainframe::service::{Fault, Service};
 use chrono::DateTime;
 
-use super::http_client::{Caller, now, signed, start};
+use super::http_client::{Caller, Failure, now, signed, start};
 
 fn faulty(faults: &[&str]) -> Service {
     start(|settings| settings.faults = read(faults))
@@ -62,8 +62,10 @@ async fn truncated_bodies_end_before_their_length() {
         &[r#"{"kind":"truncate","bytes":999999}"#],
     ] {
         service.set_faults(read(faults)).unwrap();
-        let error = caller.try_get(&caller.target("blocks", "")).await.err().expect("an incomplete body");
-        assert!(error.is_body() || error.is_decode(), "{error:?}");
+        let Err(Failure::Body(error)) = caller.try_get(&caller.target("blocks", "")).await else {
+            panic!("no incomplete body")
+        };
+        assert!(format!("{error:?}").contains("IncompleteBody"), "{error:?}");
     }
     service.set_faults(Vec::new()).unwrap();
     assert_eq!(caller.get("blocks", "").await.code(), "0");
@@ -74,9 +76,8 @@ async fn reset_connections_send_no_response() {
     let service = faulty(&[r#"{"kind":"reset","times":1}"#]);
     let caller = Caller::new(&service);
     let target = caller.target("blocks", "");
-    let error = caller.try_get(&target).await.err().expect("no response");
-    let text = format!("{error:?}");
-    assert!(error.is_request() && text.contains("ConnectionReset"), "{text}");
+    let Err(Failure::Request(error)) = caller.try_get(&target).await else { panic!("a response") };
+    assert!(format!("{error:?}").contains("ConnectionReset"), "{error:?}");
     assert_eq!(caller.get("blocks", "").await.code(), "0");
     let log = service.request_log();
     assert_eq!((log[0].status, log[0].code.as_str(), log[1].status), (0, "", 200));

@@ -4,20 +4,33 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use chainframe::interface::{Chain, Endpoint, Shape, SignatureEncoding, endpoint};
 use chainframe::service::{Service, Settings};
 use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, Request};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
+use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use sha2::Sha256;
 
 pub struct Caller<'s> {
     service: &'s Service,
-    http: reqwest::Client,
+    http: Client<HttpConnector, Empty<Bytes>>,
+}
+
+/// Why there is no response, or no whole one.
+#[derive(Debug)]
+pub enum Failure {
+    Request(legacy::Error),
+    Body(hyper::Error),
 }
 
 pub struct Reply {
     pub status: u16,
-    pub headers: reqwest::header::HeaderMap,
+    pub headers: HeaderMap,
     pub text: String,
 }
 
@@ -80,8 +93,7 @@ pub fn signed(settings: &Settings, timestamp: &str, method: &str, target: &str) 
 
 impl<'s> Caller<'s> {
     pub fn new(service: &'s Service) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { service, http: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { service, http: Client::builder(TokioExecutor::new()).build_http() }
     }
 
     /// The target of a call, required parameters not included.
@@ -92,18 +104,19 @@ impl<'s> Caller<'s> {
         format!("{path}?chainShortName={chain}{}{query}", if query.is_empty() { "" } else { "&" })
     }
 
-    pub async fn send(&self, method: &str, target: &str, headers: &[(String, String)]) -> reqwest::Result<Reply> {
-        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-        let mut request = self.http.request(method, format!("{}{target}", self.service.url()));
+    pub async fn send(&self, method: &str, target: &str, headers: &[(String, String)]) -> Result<Reply, Failure> {
+        let mut request = Request::builder().method(method).uri(format!("{}{target}", self.service.url()));
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Reply { status, headers, text: response.text().await? })
+        let request = request.body(Empty::new()).unwrap();
+        let (head, body) = self.http.request(request).await.map_err(Failure::Request)?.into_parts();
+        let body = body.collect().await.map_err(Failure::Body)?.to_bytes();
+        let text = String::from_utf8(body.into()).unwrap();
+        Ok(Reply { status: head.status.as_u16(), headers: head.headers, text })
     }
 
-    pub async fn try_get(&self, target: &str) -> reqwest::Result<Reply> {
+    pub async fn try_get(&self, target: &str) -> Result<Reply, Failure> {
         self.send("GET", target, &signed(self.service.settings(), &now(), "GET", target)).await
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use chainframe::client::{Phase, RateLimit, Response, Transport, TransportError};
 use chainframe::service::Reply;
 use futures_util::future::BoxFuture;
-use reqwest::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use tokio::time::{Instant, sleep};
 
 use super::plan::Kind;
