@@ -111,7 +111,7 @@ fn arg(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Pro
         }
         ParamKind::Time => {
             if is_instance(value, "datetime", "datetime", &DATETIME)? {
-                return microseconds(value).ok().flatten().map(Arg::Time).ok_or(Problem::Rejected(
+                return time(value).ok().flatten().map(Arg::Time).ok_or(Problem::Rejected(
                     "must be an aware datetime; set a tzinfo such as datetime.UTC on the naive one",
                 ));
             }
@@ -120,6 +120,14 @@ fn arg(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Pro
             ))
         }
     }
+}
+
+/// Microseconds since the epoch of an aware datetime. The nanoseconds of a timestamp of pandas count as one, unless it is
+/// between two milliseconds anyway.
+fn time(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let has_nanoseconds = value.getattr("nanosecond").is_ok_and(|count| count.is_truthy().unwrap_or(false));
+    let later = |microseconds: i64| microseconds + i64::from(has_nanoseconds && microseconds % 1_000 == 0);
+    Ok(microseconds(value)?.map(later))
 }
 
 /// Integers of any size, numpy's included.

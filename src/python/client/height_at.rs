@@ -65,8 +65,7 @@ impl Client {
         time: &Bound<'_, PyAny>,
         ChainName(chain): ChainName,
     ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
-        let time = parse_time("time", &query_arguments::argument("time", time, ParamKind::Time)?);
-        let time = time?;
+        let time = parse_time("time", &query_arguments::argument("time", time, ParamKind::Time)?, None)?;
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })
     }

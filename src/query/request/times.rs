@@ -4,13 +4,36 @@ use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 
 use super::args::Arg;
 use crate::client::Error;
+use crate::interface::RangeEnd;
 
 /// Times end before this year: ISO 8601 has four digits for a year.
 const YEAR_10000: i64 = 253_402_300_800_000;
 
-/// Unix milliseconds of an argument.
-pub fn parse_time(name: &str, arg: &Arg) -> Result<i64, Error> {
-    let problem = match instant(arg) {
+/// A millisecond, or an instant between it and the next one. The API has milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Instant {
+    milliseconds: i64,
+    is_later: bool,
+}
+
+impl Instant {
+    fn at(milliseconds: i64) -> Self {
+        Self { milliseconds, is_later: false }
+    }
+
+    fn of_microseconds(microseconds: i64) -> Self {
+        Self { milliseconds: microseconds.div_euclid(1_000), is_later: microseconds.rem_euclid(1_000) > 0 }
+    }
+
+    /// The first or the last millisecond of a range that begins or ends here.
+    fn as_end(self, end: Option<RangeEnd>) -> i64 {
+        self.milliseconds + i64::from(self.is_later && end == Some(RangeEnd::Lower))
+    }
+}
+
+/// Unix milliseconds of an argument, which may be an end of a range of times.
+pub fn parse_time(name: &str, arg: &Arg, end: Option<RangeEnd>) -> Result<i64, Error> {
+    let problem = match instant(arg).map(|instant| instant.as_end(end)) {
         Ok(time) if (0..YEAR_10000).contains(&time) => return Ok(time),
         Ok(_) => "must be within the years 1970 to 9999",
         Err(problem) => problem,
@@ -25,17 +48,21 @@ pub fn parse_time(name: &str, arg: &Arg) -> Result<i64, Error> {
     Err(Error::parameter(name, format!("{problem}{got}")))
 }
 
-/// Unix milliseconds, of an instant or of text that says its offset from UTC.
-fn instant(arg: &Arg) -> Result<i64, &'static str> {
+/// The instant of an argument, or of text that says its offset from UTC.
+fn instant(arg: &Arg) -> Result<Instant, &'static str> {
     const FORM: &str = "must be an aware datetime, an ISO 8601 string with a UTC offset, or an integer of Unix seconds or milliseconds";
     match arg {
-        Arg::Time(microseconds) => Ok(microseconds.div_euclid(1_000)),
-        Arg::Integer(digits) => epoch(digits.parse().map_err(|_| FORM)?),
+        Arg::Time(microseconds) => Ok(Instant::of_microseconds(*microseconds)),
+        Arg::Integer(digits) => epoch(digits.parse().map_err(|_| FORM)?).map(Instant::at),
         Arg::String(text) => {
             if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-                return epoch(text.parse().map_err(|_| FORM)?);
+                return epoch(text.parse().map_err(|_| FORM)?).map(Instant::at);
             }
-            iso_8601(text).map(|time| time.timestamp_millis()).ok_or_else(|| {
+            let parsed = iso_8601(text).map(|time| Instant {
+                milliseconds: time.timestamp_millis(),
+                is_later: time.timestamp_subsec_nanos() % 1_000_000 > 0,
+            });
+            parsed.ok_or_else(|| {
                 let date = text.len() >= 10 && text.is_ascii() && text.as_bytes()[4] == b'-';
                 let is_naive = date && !text[10..].contains(['Z', 'z', '+', '-']);
                 let is_impossible =
@@ -92,7 +119,8 @@ mod tests {
 
     #[test]
     fn times_of_iso_8601_are_instants() {
-        let millis = |given: &str| parse_time("time", &text(given)).map_err(|error| error.to_string());
+        let millis =
+            |given: &str| parse_time("time", &text(given), Some(RangeEnd::Upper)).map_err(|error| error.to_string());
         for (given, same) in [
             ("2026-01-01T24:00:00Z", "2026-01-02T00:00Z"),
             ("2024-02-29T24:00+02:00", "2024-03-01T00:00+02:00"),
@@ -122,30 +150,48 @@ mod tests {
         for impossible in ["2026-13-01T00:00Z", "2026-02-29T00:00Z", "2026-04-31"] {
             assert!(millis(impossible).unwrap_err().contains("must be a day of the calendar"), "{impossible}");
         }
-        assert!(parse_time("time", &Arg::Time(-1)).unwrap_err().to_string().contains("got 1969-12-31T23:59:59"));
+        assert!(
+            parse_time("time", &Arg::Time(-1), Some(RangeEnd::Upper))
+                .unwrap_err()
+                .to_string()
+                .contains("got 1969-12-31T23:59:59")
+        );
         assert!(millis("2026-01-01T24:00").unwrap_err().contains("must have a UTC offset"));
     }
 
     #[test]
     fn times_are_read_in_every_format() {
-        let expected = Ok(1_700_000_000_123);
+        let millis = |arg: &Arg| parse_time("time", arg, Some(RangeEnd::Upper)).map_err(|error| error.to_string());
         for arg in [
-            Arg::Time(1_700_000_000_123_456),
+            Arg::Time(1_700_000_000_123_000),
             Arg::Integer("1700000000123".into()),
             text("1700000000123"),
             text("2023-11-14T22:13:20.123Z"),
             text("2023-11-14T23:13:20.123+01:00"),
             text("2023-11-14 22:13:20.123+00:00"),
         ] {
-            assert_eq!(instant(&arg), expected, "{arg:?}");
+            assert_eq!(instant(&arg), Ok(Instant::at(1_700_000_000_123)), "{arg:?}");
         }
-        assert_eq!(instant(&text("2023-11-14T22:13Z")), Ok(1_699_999_980_000));
-        assert_eq!(instant(&text("1700000000")), Ok(1_700_000_000_000));
-        assert_eq!(instant(&Arg::Integer("99999999999".into())), Ok(99_999_999_999_000));
-        assert_eq!(instant(&Arg::Integer("100000000000".into())), Ok(100_000_000_000));
-        assert_eq!(instant(&Arg::Integer("0".into())), Ok(0));
+        assert_eq!(millis(&text("2023-11-14T22:13Z")), Ok(1_699_999_980_000));
+        assert_eq!(millis(&text("1700000000")), Ok(1_700_000_000_000));
+        assert_eq!(millis(&Arg::Integer("99999999999".into())), Ok(99_999_999_999_000));
+        assert_eq!(millis(&Arg::Integer("100000000000".into())), Ok(100_000_000_000));
+        assert_eq!(millis(&Arg::Integer("0".into())), Ok(0));
         for small in ["2024", "20240131", "99999999"] {
-            assert!(instant(&text(small)).unwrap_err().contains("ISO 8601"), "{small}");
+            assert!(millis(&text(small)).unwrap_err().contains("ISO 8601"), "{small}");
+        }
+    }
+
+    #[test]
+    fn no_millisecond_outside_a_range_belongs_to_it() {
+        for arg in [
+            Arg::Time(1_700_000_000_123_001),
+            Arg::Time(1_700_000_000_123_999),
+            text("2023-11-14T22:13:20.123001Z"),
+            text("2023-11-14T23:13:20.123000001+01:00"),
+        ] {
+            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Lower)), Ok(1_700_000_000_124), "{arg:?}");
+            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Upper)), Ok(1_700_000_000_123), "{arg:?}");
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn shown(param: &Param, value: &ParamValue) -> String {
 
 pub(super) fn check(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
     let checked = match param.kind {
-        ParamKind::Time => return parse_time(param.name, arg).map(ParamValue::Number),
+        ParamKind::Time => return parse_time(param.name, arg, param.range_end()).map(ParamValue::Number),
         ParamKind::Hashes { .. } => return hashes(param, arg),
         ParamKind::Text => text(param, arg),
         ParamKind::Height => height(arg),

@@ -6,6 +6,7 @@ import warnings
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 import chainframe as cf
@@ -63,6 +64,21 @@ def test_cross_chain_transactions_by_time(quiet: LocalService) -> None:
     assert [record.id for record in client.cross_chain_transactions(start_time=start, end_time=end)] == expected
     later = [record.id for record in every if record.zone_block_time and start <= record.zone_block_time]
     assert [record.id for record in client.cross_chain_transactions(start_time=start)] == later
+
+
+@pytest.mark.parametrize("start", ["2024-01-01T00:00Z", None])
+@pytest.mark.parametrize("rest", [timedelta(microseconds=1), timedelta(microseconds=999), pd.Timedelta(1, "ns")])
+def test_a_range_that_begins_between_two_milliseconds_has_nothing_before_it(
+    quiet: LocalService, rest: timedelta, start: str | None
+) -> None:
+    client = quiet.client()
+    every = client.cross_chain_transactions().collect()
+    cut = sorted(record.zone_block_time for record in every if record.zone_block_time)[len(every) // 2]
+    before = client.cross_chain_transactions(start_time=start, end_time=cut if start else pd.Timestamp(cut) + rest)
+    later = client.cross_chain_transactions(start_time=pd.Timestamp(cut) + rest)
+    assert sorted(record.id or "" for query in (before, later) for record in query) == sorted(
+        record.id or "" for record in every
+    )
 
 
 @pytest.mark.parametrize("call", ["transactions", "cross_chain_transactions"])
