@@ -30,7 +30,7 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
     """Compare an export with its checksums, and random records with the API.
 
     Records are requested another way than the export did: by height, by hash, with another page size, and token
-    transfers as event logs.
+    transfers as event logs. Of a series, the checksums of all exports are compared, and records of the newest one.
     """
 
     with client(given, streams_to_terminal=True) as made, stats(made, given):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import Location, ObjectPath, exists
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.exports.locations import entries, exports_in, finished_in, newest_of
+from chainframe.exports.locations import NUMBERED, entries, exports_in, finished_in, newest_of
 from chainframe.exports.manifest import Manifest
 from chainframe.exports.rows import amounts, height_name, row_keys
 from chainframe.exports.sources import arrow_files, arrow_source
@@ -259,6 +259,14 @@ def _back(newest: _Member) -> Iterator[_Member]:
     while (since := member.manifest.since) is not None:
         member = _linked(member.path, since)
         yield member
+
+
+def in_series(directory: Location, manifest: Manifest) -> Iterator[tuple[Location, Manifest]]:
+    """A finished export and those that it continues, if `Query.to_parquet_series` made them; the newest first."""
+    for member in _back(_Member(directory, manifest)):
+        yield member.path, member.manifest
+        if not NUMBERED.fullmatch(member.path.name):
+            return
 
 
 def _ordered(directories: Sequence[Location]) -> list[_Member]:

@@ -53,7 +53,7 @@ class Verification:
     rows : int
         Number of records in the export.
     files : int
-        Number of files whose checksum was compared.
+        Number of files whose checksum was compared; for the newest export of a series, those of the series.
     sampled : dict
         Number of records that were compared in each way.
     requests : int

@@ -23,7 +23,7 @@ from chainframe import _native
 from chainframe._declared import ENDPOINTS, LAWS, record_of
 from chainframe.errors import ExportError
 from chainframe.exports.comparison import Row, by_key, is_changed, joined, wide, width
-from chainframe.exports.series import linked_path
+from chainframe.exports.series import in_series, linked_path
 from chainframe.exports.sources import arrow_files
 from chainframe.exports.store import read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
@@ -103,18 +103,28 @@ class Verifier:
         self._reasons: dict[str, None] = {}
 
     def run(self) -> Verification:
-        damaged = [Difference("files", "damaged", name) for name in damaged_files(self._path, self._manifest)]
+        exports = list(in_series(self._path, self._manifest))
+        damaged = [Difference("files", "damaged", name) for name in self._damaged(exports)]
         found = {} if damaged else {way: compare() for way, compare in self.ways()}
         sampled = {way: one.records for way, one in found.items() if one.records}
         differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
         return Verification(
             self._manifest.rows,
-            len(self._manifest.parts),
+            sum(len(manifest.parts) for _, manifest in exports),
             sampled,
             self._requests,
             tuple(differences),
             tuple(self._reasons),
         )
+
+    def _damaged(self, exports: list[tuple[Location, Manifest]]) -> Iterator[str]:
+        """Names of the files that are missing or are not as they were written, those of the export itself first."""
+        for path, manifest in exports:
+            for part in manifest.files:
+                try:
+                    verify_content(path, part)
+                except ExportError:
+                    yield part.name if path == self._path else f"{path.name}/{part.name}"
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
         has_heights = "height" in self._params or self._is_range
@@ -362,12 +372,3 @@ class Verifier:
                 if changed:
                     found.append(Difference(way, "changed", shown, changed))
         return found
-
-
-def damaged_files(path: Location, manifest: Manifest) -> Iterator[str]:
-    """Names of the files that are missing or are not as they were written."""
-    for part in manifest.files:
-        try:
-            verify_content(path, part)
-        except ExportError:
-            yield part.name

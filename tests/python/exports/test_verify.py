@@ -241,6 +241,16 @@ def test_damaged_and_missing_files_are_named_and_nothing_is_sent(client: cf.Clie
     assert (verification.requests, verification.sampled) == (0, {})
 
 
+def test_files_of_a_whole_series_are_compared(client: cf.Client, tmp_path: Path) -> None:
+    first = client.blocks().to_parquet_series(tmp_path, max_rows_per_file=100)
+    newest = client.blocks().to_parquet_series(tmp_path)
+    assert newest.rows == 0
+    assert newest.verify().files == len(first.parts) + 1
+    first.parts[1].write_bytes(first.parts[1].read_bytes()[:-1])
+    name = f"{first.path.name}/{first.parts[1].name}"
+    assert Export.open(tmp_path).verify(client).differences == (Difference("files", "damaged", name),)
+
+
 def test_seed_repeats_the_selection(honest: LocalService, tmp_path: Path) -> None:
     with honest.client() as client:
         export = client.transactions().to_parquet(tmp_path)
