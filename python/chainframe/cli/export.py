@@ -33,7 +33,7 @@ from chainframe import (
 from chainframe._objects import ObjectPath, location
 from chainframe._paths import TEXT_FORMATS, check_directory, check_file, check_parent, form_of, suffix_of
 from chainframe._text import counted, shown_in
-from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
+from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, NETWORK, REFUSED, TERMINATED, USAGE
 from chainframe.cli.core import flag
 from chainframe.exports.files import FORMATS, FileRequest, write_file
 from chainframe.exports.growing import to_parquet_series
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (AuthenticationError, 3),
     (RateLimitError, 4),
-    (ServiceError, 5),
-    (TransportError, 5),
-    (ResponseFormatError, 5),
+    (ServiceError, NETWORK),
+    (TransportError, NETWORK),
+    (ResponseFormatError, NETWORK),
     (PaginationError, INCOMPLETE),
     (BudgetExceededError, INCOMPLETE),
     (ChainframeError, USAGE),
@@ -75,7 +75,10 @@ def exit_code(error: Exception) -> int:
         return LOCKED
     if isinstance(error, ExportError | CassetteError) and error.errno is not None:
         return FAILED
-    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), FAILED)
+    code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), FAILED)
+    if code == NETWORK and isinstance(error, ChainframeError) and not error.retryable:
+        return REFUSED
+    return code
 
 
 @contextmanager

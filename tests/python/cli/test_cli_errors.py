@@ -182,6 +182,15 @@ def test_failure_leaves_an_existing_file_unchanged(tmp_path: Path, monkeypatch: 
     assert len((tmp_path / "blocks.csv").read_text().splitlines()) == 301
 
 
+def test_a_refusal_that_would_be_repeated_has_an_exit_code_of_its_own(
+    at_service: LocalService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["blocks", "--chain", "ELSEWHERE"]) == 9
+    assert "50038" in capsys.readouterr().err
+    assert main(["blocks", "--base-url", f"{at_service.url}/elsewhere"]) == 9
+    assert "404" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Unix has these signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupt_leaves_no_output_file(number: signal.Signals, code: int, tmp_path: Path) -> None:
