@@ -261,6 +261,7 @@ REASONS = {
     "NotSupportedError": "the store does not support conditional puts; write to a local directory, then copy it",
 }
 """Errors that another attempt does not get past."""
+PLAIN_HTTP = "the endpoint has no TLS, which must be allowed; set AWS_ALLOW_HTTP=true, or allow_http in storage_options"
 SILENT = "the store did not respond; check endpoint and region, or run it again later"
 FAULTY = "the store failed; run it again later"
 REJECTED = "the store rejected a request; check storage_options"
@@ -273,7 +274,10 @@ def store_error(error: BaseException, path: ObjectPath) -> ExportError:
     code = CODE.search(text)
     reason = REASONS.get(type(error).__name__)
     is_passing = reason is None
-    if reason is None and status is None:
+    if reason is None and "builder error" in text and "http://" in text:
+        reason = PLAIN_HTTP
+        is_passing = False
+    elif reason is None and status is None:
         reason = SILENT
     elif reason is None and status is not None:
         is_passing = status[1][0] == "5" or status[1] in {"408", "429"}

@@ -281,6 +281,9 @@ impl io::Write for Bounded {
 fn rejected_by_proxy(proxy: &Proxy, status: Option<u16>) -> TransportError {
     let address = proxy.address();
     let problem = match status {
+        Some(PROXY_AUTHENTICATION_REQUIRED) if proxy.has_credentials() => {
+            format!("the proxy {address} did not accept the user name and password (status 407)")
+        }
         Some(PROXY_AUTHENTICATION_REQUIRED) => {
             format!("the proxy {address} requires a user name and password (status 407)")
         }

@@ -61,7 +61,7 @@ impl Client {
         let policy = Policy { max_retries, deadline: settings.deadline };
         let mut attempts = Attempts::default();
         loop {
-            let admission = self.admit(target, attempts.sent > 0).await?;
+            let admission = self.admit(target, attempts.sent > attempts.repetitions).await?;
             if Bug::DeadlineIncludesQueue.is_planted() {
                 attempts.spent += admission.waited();
             }

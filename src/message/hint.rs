@@ -153,7 +153,7 @@ impl Hint {
                 format!("check {}", list(settings, "and"))
             }
             Self::UseStrings if in_python => {
-                "pass numbers=\"string\", here or to the client, or read the exact values from the records".into()
+                "pass numbers=\"string\" to to_arrow() or another method that takes it, or read the exact values from the records".into()
             }
             Self::UseStrings => "pass --numbers string".into(),
             Self::Record if in_python => "record it with mode=\"new_episodes\"".into(),

@@ -362,9 +362,10 @@ def _cast(column: Any, arrow_type: Any) -> Any:
             raise
         largest = max(integers.unscaled(column), key=abs)
         text = integers.texts([largest], column.type.scale)[0]
+        has_more_places = column.type.scale > arrow_type.scale
+        rounded = f".round({arrow_type.scale}) it first, or " if has_more_places else ""
         raise NumericOverflowError(
-            f"{text} does not fit {arrow_type} exactly; .round({arrow_type.scale}) it first, or use .astype(float)",
-            text=text,
+            f"{text} does not fit {arrow_type} exactly; {rounded}use .astype(float)", text=text
         ) from None
 
 

@@ -372,6 +372,6 @@ def _disk_errno(error: Exception) -> int | None:
 
 
 def one_line(error: object) -> str:
-    """Return the text of an error without line breaks, terminal sequences and secrets of URLs."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    """Return the text of an error without line breaks, terminal sequences, stack of the library and secrets of URLs."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).partition("\nStack Trace:")[0]
     return without_secrets_of_urls(" ".join(text.split()) or type(error).__name__)

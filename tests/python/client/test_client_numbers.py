@@ -219,7 +219,7 @@ def test_neighbors_get_the_type_of_the_client(service: LocalService, numbers: Nu
 def test_number_that_does_not_fit_names_the_setting_of_the_client() -> None:
     long = "1" + "0" * 60
     with LocalService(transactions=0, data={"transactions": [{"tx_id": "0x1", "amount": long}]}) as service:
-        with service.client() as client, pytest.raises(cf.NumericOverflowError, match="here or to the client"):
+        with service.client() as client, pytest.raises(cf.NumericOverflowError, match="another method that takes it"):
             client.transactions().to_pandas()
         with service.client(numbers="string") as client:
             query = client.transactions()

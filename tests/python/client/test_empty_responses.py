@@ -109,8 +109,9 @@ def test_an_honest_empty_list_takes_two_more_requests_and_leaves_the_rate(server
         before = client.rate_limit_state
         records = client.token_transfers("0xa").collect()
         after = client.rate_limit_state
+        used = client.usage
     assert (len(records), records.report.complete) == (0, True)
-    assert (records.report.requests, records.report.retries) == (3, 0)
+    assert (records.report.requests, records.report.retries) == (used.requests, used.retries) == (3, 0)
     assert (after.rate, after.throttled) == (before.rate, 0)
 
 

@@ -79,7 +79,7 @@ def test_no_proxy_exempts_the_service(server: StrictServer, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("status", "said", "retryable"),
     [
-        ("407 Proxy Authentication Required", "requires a user name and password (status 407)", False),
+        ("407 Proxy Authentication Required", "did not accept the user name and password (status 407)", False),
         ("403 Forbidden", "rejected the connection (status 403)", False),
         ("302 Found", "rejected the connection (status 302)", False),
         ("502 Bad Gateway", "rejected the connection (status 502)", True),
@@ -95,6 +95,12 @@ def test_a_refused_tunnel_names_the_proxy_and_its_status(
         assert "base_url" not in str(failure)
         assert "canary" not in str(failure)
     assert (failure.phase, failure.retryable, failure.attempts) == ("connect", retryable, 1 + retryable)
+
+
+def test_a_proxy_that_needs_a_user_says_so(server: StrictServer) -> None:
+    with rejecting("407 Proxy Authentication Required") as proxy:
+        failure = failure_of(server.client(base_url="https://data.example.com", proxy=proxy))
+    assert f"the proxy {proxy} requires a user name and password (status 407)" in str(failure)
 
 
 def test_failed_connections_name_their_host_and_port(server: StrictServer) -> None:

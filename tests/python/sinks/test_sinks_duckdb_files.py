@@ -72,9 +72,10 @@ def test_log_of_another_database_is_no_error_that_passes(tmp_path: Path) -> None
     path = tmp_path / "x.duckdb"
     opened(path)
     shutil.copy(with_log(tmp_path / "other.duckdb"), tmp_path / "x.duckdb.wal")
-    with pytest.raises(cf.ExportError, match="WAL does not match") as caught:
+    with pytest.raises(cf.ExportError, match="WAL") as caught:
         opened(path)
     assert not caught.value.retryable
+    assert "Stack Trace" not in str(caught.value)
 
 
 @pytest.mark.parametrize("length", [233, 234, 251])
