@@ -290,15 +290,19 @@ impl Cassette {
         Some(advice)
     }
 
-    /// Requests of interactions that no process of the test has played.
+    /// Requests of interactions that no process of the test has played. One that equals the last played one of its request
+    /// does not count: a client that records may have to send a request again whose response needs no proof in a replay.
     pub fn unplayed(&self) -> Vec<String> {
         let played = self.inner.journal.played();
         let mut unplayed = Vec::new();
         for key in &self.inner.order {
             let Some(recordings) = self.inner.by_request.get(key) else { continue };
             let own = if self.mode().only_records() { 0 } else { recordings.played() };
-            for (position, interaction) in recordings.interactions.iter().enumerate().skip(own) {
-                if !played.contains(&(key.clone(), position)) {
+            let mut last_played = None;
+            for (position, interaction) in recordings.interactions.iter().enumerate() {
+                if position < own || played.contains(&(key.clone(), position)) {
+                    last_played = Some(&interaction.outcome);
+                } else if last_played != Some(&interaction.outcome) {
                     unplayed.push(interaction.request.to_string());
                 }
             }
