@@ -17,7 +17,7 @@ POSTGRESQL = ("postgresql", "postgres")
 ICEBERG = "iceberg"
 CATALOG_NAME = re.compile(r"[\w.-]+")
 # Names of files of other programs, which no directory of a Delta table has.
-FILE_SUFFIXES = (".sqlite", ".sqlite3")
+FILE_SUFFIXES = (".sqlite", ".sqlite3", ".txt", ".json", ".xlsx", ".feather")
 # Schemes of databases and of servers, which are not locations of a Delta table.
 DATABASES = {"duckdb", "jdbc", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 SERVERS = {"ftp", "http", "https", "sftp"}

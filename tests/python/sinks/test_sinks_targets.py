@@ -110,7 +110,16 @@ def test_local_targets_are_paths_like_all_others(tmp_path: Path, monkeypatch: py
         client.blocks().sync((home / "of-url").as_uri().replace("///", "/"))
         client.blocks().sync("~/X.DuckDB", table="t")
         sent = service.request_count
-        for target in ("x.sqlite", "x.csv", "x.parquet", "x.jsonl.gz", "", "~unknown-user/x", "https://host/x"):
+        for target in (
+            "x.sqlite",
+            "x.txt",
+            "x.csv",
+            "x.parquet",
+            "x.jsonl.gz",
+            "",
+            "~unknown-user/x",
+            "https://host/x",
+        ):
             with pytest.raises(cf.InvalidParameterError, match=r"^target "):
                 client.blocks().sync(target)
         with pytest.raises(cf.InvalidParameterError, match=r"^target must be a str: a Path joins"):
