@@ -98,7 +98,7 @@ class Export(Frames):
         Lists with a filter by height are read around `sample` random records with another page size, and within the
         widest gaps between heights; other lists are read again with another page size. Transactions of `sample` records
         are looked up by hash. Token transfers are compared with the event logs of `sample` transactions.
-        Nothing in the directory changes. If this is the newest export of a series, the files of the others are compared too.
+        Nothing in the directory changes. For the newest export of a series, the files of the others are compared too.
 
         Parameters
         ----------
