@@ -48,9 +48,8 @@ class ExpectedRecords:
         # In the order in which they were received.
         self._seen: list[_Seen] = []
         self._responses: int = 0
-        # The blocks in which the result has a record, each with the number of its batch.
-        self._returned: dict[Key, dict[Block, int]] = {}
-        self._batches: int = 0
+        # The blocks in which the result has a record.
+        self._returned: dict[Key, set[Block]] = {}
         # True if it is certain, or cannot be ruled out, that the result lacks a record that the API has.
         self._is_confirmed: bool = False
 
@@ -76,12 +75,11 @@ class ExpectedRecords:
 
     def on_result(self, batch: pa.RecordBatch) -> None:
         """Takes records of the result."""
-        self._batches += 1
         if self._seen:
             wanted = {seen.key for seen in self._seen}
             for key, _, block in self._rows(self._candidates(batch)):
                 if key in wanted:
-                    self._returned.setdefault(key, {})[block] = self._batches
+                    self._returned.setdefault(key, set()).add(block)
 
     @property
     def height(self) -> str:

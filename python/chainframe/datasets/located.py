@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,8 +31,6 @@ class LocatedTransactions(ExpectedRecords):
         self.are_read_by_height: bool = False
         # Blocks of the transactions in the response of the second lookup, which is sent after the result.
         self._shown: dict[Key, Block] = {}
-        # Its moment: after the batches that were received before it.
-        self._second: float = math.inf
 
     def in_question(self) -> dict[Source, int]:
         """The lookup, if the result does not have all transactions in the blocks that it showed."""
@@ -42,7 +39,6 @@ class LocatedTransactions(ExpectedRecords):
     def on_again(self, records: pa.RecordBatch) -> None:
         """Takes the transactions that the second lookup shows."""
         self._shown |= {key: block for key, _, block in self._rows(records)}
-        self._second = self._batches + 0.5
         super().on_again(records)
 
     def moved(self) -> list[int]:
@@ -56,45 +52,26 @@ class LocatedTransactions(ExpectedRecords):
         return batch.filter(pa.array([key in lacking for key, _, _ in self._rows(batch)], pa.bool_()))
 
     def are_replaced(self) -> bool:
-        """True if there may have been no moment at which the chain had all blocks of the result.
-
-        It had a block when the list was read, and, if a lookup shows the block too, from one of the two to the other.
-        It lacked a transaction that the result lacks when the second lookup was sent.
-        """
-        if not self.in_question():
-            return False
-        first = {seen.key: seen.block for seen in self._seen}
-        begins = [0.0]
-        ends = [math.inf]
-        for key, block, batch in self._places():
-            moments: list[float] = [batch]
-            if _is_same(block, first[key]):
-                moments.append(0)
-            if _is_same(block, self._shown.get(key)):
-                moments.append(self._second)
-            begins.append(min(moments))
-            ends.append(max(moments))
-        if self._lacking():
-            begins.append(self._second)
-            ends.append(self._second)
-        return max(begins) > min(ends)
+        """True if the result has blocks that neither lookup shows."""
+        return bool(self.in_question()) and self._differ(self._shown)
 
     def _are_elsewhere(self) -> bool:
         """True if the result has transactions in other blocks than those of the first lookup."""
-        first = {seen.key: seen.block for seen in self._seen}
-        return any(not _is_same(block, first[key]) for key, block, _ in self._places())
+        return self._differ({seen.key: seen.block for seen in self._seen})
 
-    def _places(self) -> list[tuple[Key, Block, int]]:
-        """The transactions of the result with their blocks and batches, if these are of lists of several moments."""
+    def _differ(self, shown: dict[Key, Block]) -> bool:
+        """True if a lookup does not show the transactions in the blocks in which the result has them."""
         # One transaction that is returned once is of one chain.
         if not self.are_read_by_height or len(self._seen) <= 1:
-            return []
-        return [(key, block, batch) for key, blocks in self._returned.items() for block, batch in blocks.items()]
+            return False
+        return any(
+            key not in shown or not _is_same(block, shown[key])
+            for key, blocks in self._returned.items()
+            for block in blocks
+        )
 
 
-def _is_same(block: Block, other: Block | None) -> bool:
+def _is_same(block: Block, other: Block) -> bool:
     """True if two endpoints show the same block; one of them may not show its hash."""
-    if other is None:
-        return False
     (height, *_, digest), (other_height, *_, other_digest) = block, other
     return height == other_height and (digest is None or other_digest is None or digest == other_digest)

@@ -1,7 +1,9 @@
 """Scans by the hashes of transactions, whose heights are looked up, while the chain is reorganized."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
@@ -99,22 +101,6 @@ def test_result_is_of_one_chain_or_has_a_reason(server: StrictServer, name: str)
             assert not any(REPLACED in reason or LACKING in reason for reason in report.reasons), since
 
 
-@pytest.mark.parametrize(
-    ("second", "is_of_one_moment"), [({"c": "7a", "d": "9b"}, True), ({"c": "7b", "d": "9b"}, False)]
-)
-def test_result_is_of_one_chain_although_it_was_replaced_before_and_after(
-    server: StrictServer, second: dict[str, str], *, is_of_one_moment: bool
-) -> None:
-    # At the first lookup, at the lists of heights 9 and 7, and at the second lookup.
-    chains = [{"c": "7a", "d": "9a"}, {"c": "7a", "d": "9b"}, second, {"c": "7c", "d": "9c"}]
-    serve(server, lambda: in_blocks(chains[min(len(server.requests), len(chains)) - 1]))
-    with server.client(concurrency=1) as client:
-        blocks, report = scan(client, "cd")
-    assert blocks == second
-    assert report.complete is is_of_one_moment
-    assert any(REPLACED in reason for reason in report.reasons) is not is_of_one_moment
-
-
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_pending_transaction_may_be_missing_from_the_list(server: StrictServer, *, is_lost: bool) -> None:
     serve(server, lambda: in_blocks({"d": "8a"}) + ([PENDING] if not is_lost or is_looked_up(server) else []))
@@ -147,3 +133,34 @@ def is_looked_up(server: StrictServer) -> bool:
 def scan_pending(client: cf.Client) -> tuple[list[int | None], cf.Report]:
     dataset = client.transactions().dataset()
     return dataset.to_table(filter=pc.field("tx_id") == PENDING["txId"])["height"].to_pylist(), dataset.report
+
+
+def _latest(server: StrictServer, chains: list[list[Record]]) -> list[Record]:
+    """The chain of the request that is being served."""
+    return chains[min(len(server.requests), len(chains)) - 1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"c": "7a", "d": "8a"}, {"c": "8b", "d": "8b"}),
+        ({"c": "7a", "d": "9a", "e": "8a"}, {"c": "8b", "d": "9b", "e": "8b"}),
+        ({"c": "7a", "d": "9a"}, {"c": "7b", "d": "7b"}),
+    ],
+)
+def test_no_mixture_of_two_chains_is_called_complete(
+    server: StrictServer, before: dict[str, str], after: dict[str, str]
+) -> None:
+    complete = 0
+    for schedule in itertools.product((before, after), repeat=5):
+        server.requests.clear()
+        chains = [in_blocks(chain) for chain in schedule]
+        serve(server, partial(_latest, server, chains))
+        with server.client(concurrency=1) as client:
+            try:
+                blocks, report = scan(client, "".join(before))
+            except cf.PaginationDriftError:
+                continue
+        assert blocks in (before, after) or not report.complete
+        complete += report.complete
+    assert complete > 2
