@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError
+from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
@@ -76,16 +76,10 @@ class _FollowBuffer:
         return sum(len(event) for event in self.events)
 
     def fetch(self) -> None:
-        try:
-            self._take(next(self.follow, None))
-        except ReorganizationError as error:
-            raise _lasting(error) from error
+        self._take(next(self.follow, None))
 
     async def fetch_async(self) -> None:
-        try:
-            self._take(await anext(self.follow, None))
-        except ReorganizationError as error:
-            raise _lasting(error) from error
+        self._take(await anext(self.follow, None))
 
     def _take(self, event: Records[Any] | None) -> None:
         if event is not None:
@@ -114,12 +108,6 @@ class _FollowBuffer:
 
     def report(self) -> Report:
         return self.follow.report
-
-
-def _lasting(error: ReorganizationError) -> ReorganizationError:
-    """Say with a change below what is exported what to do: each further run would end there."""
-    message = f"{error}; an export of several values has no corrections: begin again in another directory"
-    return ReorganizationError(message, height=error.height)
 
 
 @dataclass(frozen=True)

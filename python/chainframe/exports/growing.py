@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._objects import location
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest
 
 SETTLE = 64
+# The list, or an earlier export, contradicts what was written before an interruption: each further run would end there.
+CONTRADICTED = (PaginationDriftError, SettledHeightError)
 
 
 def to_parquet_series(
@@ -41,9 +43,7 @@ def to_parquet_series(
     options["settle"] = settle
     directory = _checked(query, client, path, options)
     with locked(directory):
-        written = [
-            write_parquet(query, client, due.directory, **due.options, **options) for due in _due(directory, options)
-        ]
+        written = [_write(query, client, due, options) for due in _due(directory, options)]
     return written[-1]
 
 
@@ -58,10 +58,29 @@ async def to_parquet_series_async(
     directory = await in_thread(lambda: _checked(query, client, path, options))
     with locked(directory):
         written = [
-            await write_parquet_async(query, client, due.directory, **due.options, **options)
-            for due in await in_thread(lambda: _due(directory, options))
+            await _write_async(query, client, due, options) for due in await in_thread(lambda: _due(directory, options))
         ]
     return written[-1]
+
+
+def _write(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
+    try:
+        return write_parquet(query, client, due.directory, **due.options, **options)
+    except CONTRADICTED:
+        again = due.begun_again()
+        if again is None:
+            raise
+    return write_parquet(query, client, again.directory, **again.options, **options)
+
+
+async def _write_async(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
+    try:
+        return await write_parquet_async(query, client, due.directory, **due.options, **options)
+    except CONTRADICTED:
+        again = await in_thread(due.begun_again)
+        if again is None:
+            raise
+    return await write_parquet_async(query, client, again.directory, **again.options, **options)
 
 
 def _checked(
@@ -91,6 +110,18 @@ class _Due:
     since: Location | None
     mode: str = "resume"
     replaces: Manifest | None = None
+    interrupted: Manifest | None = None
+    """State of the export, if a run that was interrupted has begun it."""
+
+    def begun_again(self) -> _Due | None:
+        """The same export from its beginning; None unless it was interrupted, and got no further than it was.
+
+        One that got further is continued by the next call.
+        """
+        found = _interrupted(self.directory)
+        if self.interrupted is None or found is None or found.cursor != self.interrupted.cursor:
+            return None
+        return _Due(self.directory, self.since, "overwrite", read_manifest(self.directory))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -101,8 +132,7 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     """Return the exports to write.
 
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
-    long as it has news. One that could not hold an amount is begun again when amounts are text, and one that a changed
-    height has stopped when `settle` is another.
+    long as it has news. One that was interrupted with options that it cannot be finished with is begun again.
     """
     number, newest = locations.newest_of(directory) or (-1, None)
     found = None if newest is None else read_manifest(newest)
@@ -110,22 +140,34 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
         # Nothing is in the directory of the newest, if there is one.
         number = max(number, 0)
         return [_Due(directory / _name(number), series.newest_before(directory, number))]
-    if not found.finished:
-        earlier = series.earlier(newest, found)
-        is_too_large = (found.numbers, options.get("numbers")) == AS_TEXT
-        is_begun_again = is_too_large or (earlier is not None and _settle(found) != options["settle"])
-        unfinished = _Due(newest, earlier, "overwrite", found) if is_begun_again else _Due(newest, earlier)
-        return [unfinished, _Due(directory / _name(number + 1), newest)]
-    if _has_news(found):
+    if found.finished and _has_news(found):
         return [_Due(directory / _name(number + 1), newest)]
+    begun = _interrupted(newest)
     earlier = series.earlier(newest, found)
-    staged = read_manifest(newest / STAGING)
-    is_begun = staged is not None and _settle(staged) == options["settle"]
-    return [_Due(newest, earlier) if is_begun else _Due(newest, earlier, "overwrite", found)]
+    if begun is None or _is_of_others(begun, options):
+        due = _Due(newest, earlier, "overwrite", found)
+    else:
+        due = _Due(newest, earlier, interrupted=begun)
+    return [due] if found.finished else [due, _Due(directory / _name(number + 1), newest)]
 
 
-def _settle(manifest: Manifest) -> int | None:
-    return None if manifest.settled is None else manifest.settled.settle
+def _is_of_others(begun: Manifest, options: dict[str, Any]) -> bool:
+    """True if an interrupted export could not hold an amount that is text now, or has another `settle`.
+
+    A changed height may have stopped it, which a larger one passes.
+    """
+    settle = None if begun.settled is None else begun.settled.settle
+    is_too_large = (begun.numbers, options.get("numbers")) == AS_TEXT
+    return is_too_large or (begun.since is not None and settle != options["settle"])
+
+
+def _interrupted(directory: Location) -> Manifest | None:
+    """The unfinished export in a directory: the one that is to replace the other, if it was begun."""
+    staged = read_manifest(directory / STAGING)
+    if staged is not None:
+        return staged
+    found = read_manifest(directory)
+    return None if found is None or found.finished else found
 
 
 def _has_news(manifest: Manifest) -> bool:

@@ -13,7 +13,6 @@ import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chainframe._native import Hint
@@ -71,18 +70,6 @@ class Progress:
     settled: Settled | None = None
 
 
-class Doubt(StrEnum):
-    """Doubt about a list that is not complete, by which the heights of the earlier export are corrected."""
-
-    NONE = "none"
-    RAISED = "raised"
-    """A run ended with an error. The next one reads the list again."""
-    READ_AGAIN = "read_again"
-    """The list is read again, and what it shows will be written."""
-    WRITTEN = "written"
-    """The list was not complete when it was read again, and what it showed as removed was taken for it."""
-
-
 @dataclass
 class Settled:
     """Heights of an export that ends below the head."""
@@ -94,10 +81,8 @@ class Settled:
     """Heights above this one, up to the end of the earlier export, were compared; None if none was."""
     is_compared: bool = False
     corrections: list[Part] = field(default_factory=list)
-    doubt: Doubt = Doubt.NONE
 
     def __post_init__(self) -> None:
-        self.doubt = Doubt(self.doubt)
         is_right = is_count(self.settle) and is_height(self.end_height) and is_height(self.corrected_above)
         if not (is_right and is_flag(self.is_compared)):
             raise ValueError(self.settle)
@@ -141,16 +126,15 @@ class Manifest:
     def files(self) -> list[Part]:
         return [*self.parts, *(self.settled.corrections if self.settled else [])]
 
-    @property
-    def is_doubted(self) -> bool:
-        """True if an export was interrupted, and its list has to be read again since it was not complete.
+    def is_contradicted(self) -> bool:
+        """True if an export was interrupted that cannot be finished.
 
-        A cursor keeps the reasons, of which the next reading may have none.
+        The heights that the earlier export has are compared with a reading that is complete, and a cursor keeps the
+        reasons why it is not.
         """
         if self.finished or self.since is None or self.settled is None or self.settled.is_compared:
             return False
-        has_reasons = bool((self.cursor or {}).get("reasons"))
-        return self.settled.doubt is Doubt.RAISED or (self.settled.doubt is Doubt.NONE and has_reasons)
+        return bool((self.cursor or {}).get("reasons"))
 
     def to_json(self, **stored: Any) -> str:  # noqa: ANN401 - JSON
         """The text of the manifest, one member a line, with what an object store adds."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +24,14 @@ from chainframe._notes import continues
 from chainframe._paths import check_directory
 from chainframe._text import counted
 from chainframe._threads import in_thread
-from chainframe.errors import (
-    ChainframeError,
-    ExportError,
-    InvalidParameterError,
-    PaginationDriftError,
-    SettledHeightError,
-)
+from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports import locations, series
 from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
 from chainframe.exports.high_water_mark import height_of
-from chainframe.exports.manifest import HINTS, Doubt, Manifest, Settled
+from chainframe.exports.manifest import HINTS, Manifest, Settled
 from chainframe.exports.newer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
 from chainframe.exports.settled import SettledWriter
@@ -58,8 +52,6 @@ if TYPE_CHECKING:
 
 MODES = ("resume", "overwrite", "error")
 ROWS_PER_FILE = 65_536
-# The list, or an earlier export, contradicts what was written before an interruption: each further run would end there.
-CONTRADICTED = (PaginationDriftError, SettledHeightError)
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
 WHOLE_LIST = "must not be given with settle or for a series, which need the whole list; omit max_items"
@@ -181,16 +173,10 @@ class ExportRequest:
             store = staging
         else:
             self._in_order_of(found, new).check_same_query(found, self.directory)
-        if found is not None and found.is_doubted:
-            return self._writer_again(staging, new)
+        if found is not None and found.is_contradicted():
+            staging.discard()
+            return self._writer(staging, new)
         return self._writer(store, found or new)
-
-    def _writer_again(self, staging: Store, new: Manifest) -> ParquetWriter:
-        """The writer of an export that is begun again after a doubt."""
-        staging.discard()
-        if new.settled is not None:
-            new.settled.doubt = Doubt.READ_AGAIN
-        return self._writer(staging, new)
 
     def _check_no_series(self) -> None:
         """Raises `ExportError` if exports of a series are there, which could not be continued beside one."""
@@ -208,18 +194,6 @@ class ExportRequest:
         """Raises `ExportError` if the export is not the one that the caller has decided to replace."""
         if self.replaces is not None and main.read(ignore_corrupt=True) != self.replaces:
             raise superseded(self.directory)
-
-    def begun_again(self, writer: ParquetWriter, new: Manifest) -> tuple[Store, ParquetWriter] | None:
-        """The place and the writer of an export of a series from its beginning.
-
-        None unless it was interrupted, and got no further. One that got further is continued by the next run.
-        """
-        is_of_series = self.since is not None or self.settle is not None
-        if not is_of_series or not writer.is_where_it_began:
-            return None
-        if new.settled is not None and writer.manifest.settled is not None:
-            new.settled.doubt = writer.manifest.settled.doubt
-        return replace(self, mode="overwrite").open(new)
 
     def completed(self, main: Store, writer: ParquetWriter) -> Export:
         """Puts a finished export in its place."""
@@ -293,29 +267,18 @@ def write_parquet(query: Query[Any], client: Client, directory: Location, **opti
     manifest = request.new_manifest()
     with DeferredSignals() as signals, request.lock():
         main, writer = request.open(manifest)
+        signals.interruptible(writer.verify)
+        writer.begin()
         try:
-            _write(writer, signals)
-        except CONTRADICTED:
-            again = request.begun_again(writer, manifest)
-            if again is None:
-                raise
-            main, writer = again
-            _write(writer, signals)
+            while not writer.manifest.finished:
+                signals.interruptible(writer.fetch)
+                writer.commit()
+        except BaseException as error:
+            _keep(writer, error)
+            raise
         export = request.completed(main, writer)
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
-
-
-def _write(writer: ParquetWriter, signals: DeferredSignals) -> None:
-    signals.interruptible(writer.verify)
-    writer.begin()
-    try:
-        while not writer.manifest.finished:
-            signals.interruptible(writer.fetch)
-            writer.commit()
-    except BaseException as error:
-        _keep(writer, error)
-        raise
 
 
 async def write_parquet_async(
@@ -328,33 +291,22 @@ async def write_parquet_async(
     manifest = await in_thread(request.new_manifest)
     with cancelled_by_signal(), request.lock():
         main, writer = await in_thread(lambda: request.open(manifest))
+        await in_thread(writer.verify)
+        await in_thread(writer.begin)
         try:
-            await _write_async(writer)
-        except CONTRADICTED:
-            again = await in_thread(lambda: request.begun_again(writer, manifest))
-            if again is None:
-                raise
-            main, writer = again
-            await _write_async(writer)
+            while not writer.manifest.finished:
+                await writer.fetch_async()
+                await in_thread(writer.commit)
+        except GeneratorExit as error:
+            # A coroutine that is closed or dropped cannot await.
+            _keep(writer, error)
+            raise
+        except BaseException as error:
+            await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
+            raise
         export = await in_thread(lambda: request.completed(main, writer))
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
-
-
-async def _write_async(writer: ParquetWriter) -> None:
-    await in_thread(writer.verify)
-    await in_thread(writer.begin)
-    try:
-        while not writer.manifest.finished:
-            await writer.fetch_async()
-            await in_thread(writer.commit)
-    except GeneratorExit as error:
-        # A coroutine that is closed or dropped cannot await.
-        _keep(writer, error)
-        raise
-    except BaseException as error:
-        await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
-        raise
 
 
 def _keep(writer: ParquetWriter, error: BaseException) -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from chainframe._declared import record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from chainframe.exports.manifest import Manifest
@@ -23,20 +21,6 @@ def height_name(manifest: Manifest) -> str:
 def key_columns(manifest: Manifest) -> list[str]:
     """Columns that a settled series needs: the height, and those that identify a record."""
     return list(dict.fromkeys([height_name(manifest), *record_of(manifest.query["call"])["identity"]]))
-
-
-def unread_columns(manifest: Manifest, reports: Sequence[dict[str, Any]]) -> set[str]:
-    """Columns whose member some of the runs found in no record, or in some only under another spelling."""
-    members = [name for report in reports for name in (*report["members_absent"], *report["members_unknown"])]
-    unread = {_letters(name) for name in members}
-    fields = record_of(manifest.query["call"])["fields"]
-    columns = {field["name"] for field in fields if not unread.isdisjoint(map(_letters, field["wire"]))}
-    return columns.difference(key_columns(manifest))
-
-
-def _letters(member: str) -> str:
-    """The letters in which two spellings of a member agree, as the core compares them."""
-    return member.replace("_", "").lower()
 
 
 def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:

@@ -88,8 +88,6 @@ class Tail:
     """Height of the highest record that must not have changed; None if there is none."""
     rows: pa.Table
     """Rows from `lowest` on."""
-    reports: list[dict[str, Any]]
-    """Reports of the exports that have them, newest first."""
 
 
 def cursor_of_earlier(manifest: Manifest, directory: Location) -> dict[str, Any] | None:
@@ -106,7 +104,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     newest = _Newest(_back(_linked(directory, manifest.since)), height)
     end = newest.end_height()
     if end is None:
-        return Tail(None, None, newest.dataset().schema.empty_table(), newest.reports)
+        return Tail(None, None, newest.dataset().schema.empty_table())
     above = end - manifest.settled.settle
     span = FIRST_SPAN
     rows = newest.rows_above(max(above - span, BELOW_ALL))
@@ -115,7 +113,7 @@ def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
         rows = newest.rows_above(max(above - span, BELOW_ALL))
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
-    return Tail(end, lowest, rows, newest.reports)
+    return Tail(end, lowest, rows)
 
 
 class _Newest:
@@ -127,10 +125,6 @@ class _Newest:
         """Newest first."""
         self._next: _Member | None = None
         self._height = height
-
-    @property
-    def reports(self) -> list[dict[str, Any]]:
-        return [member.manifest.report for member in self._loaded]
 
     def dataset(self) -> pyarrow.dataset.Dataset:
         return _fold(self._loaded[::-1])

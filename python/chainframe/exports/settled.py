@@ -16,22 +16,19 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, SettledHeightError
-from chainframe.exports.manifest import Doubt
-from chainframe.exports.rows import height_name, row_keys, row_values, unread_columns
+from chainframe.exports.rows import height_name, row_keys, row_values
 from chainframe.exports.series import CHANGE, Tail
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from chainframe import Query
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
 
-LATER = "Run the export again later: it reads the list again, and if a reason stays, it is reported."
+LATER = "Run the export again later. If the reason stays, begin another export or series in another directory."
 
 
 class _Action(Enum):
@@ -111,8 +108,7 @@ class SettledWriter(ParquetWriter):
 
         A height may be listed below a lower one if the next export reads both again.
         """
-        # An interrupted run has seen the head of the list. The rest of a page may be two records in another order.
-        if not self._resumed and heights and heights[0] < heights[-1] and heights == sorted(heights):
+        if heights and heights[0] < heights[-1] and heights == sorted(heights):
             raise self._listed_below(heights[-1], heights[0])
         if not self._is_in_order():
             # A list beyond the result window is read in parts, each of which begins with its newest record.
@@ -134,17 +130,14 @@ class SettledWriter(ParquetWriter):
             settled.end_height = end if self._before_end is None else max(end, self._before_end)
         if height is None or settled.end_height is None or height > settled.end_height:
             self._queue(_Action.SKIP)
-        elif (self._before_end is None or height > self._before_end) and not self._is_comparing:
+        elif self._before_end is None or height > self._before_end:
+            if self._again or self._action is _Action.COMPARE:
+                raise self._listed_below(height, self._before_end)
             self._queue(_Action.WRITE)
         elif self._tail is not None and self._tail.lowest is not None and height < self._tail.lowest:
             self._met = True
         else:
             self._queue(_Action.COMPARE)
-
-    @property
-    def _is_comparing(self) -> bool:
-        """True once a height of the earlier export was met. A new height that is listed below it is a late one."""
-        return bool(self._again) or self._action is _Action.COMPARE
 
     def _next_of_range(self, height: int | None) -> None:
         """Takes the next row of a range, whose lowest height comes first."""
@@ -220,9 +213,7 @@ class SettledWriter(ParquetWriter):
         schema = self._table(self.query.partial[:0]).schema
         new = arrow.concat_tables([schema.empty_table(), *self._again])
         above = tail.end_height - self._settled.settle
-        old = self._comparable(tail.rows, tail.end_height, above).cast(schema)
-        found = compare(old, new, self.manifest, above, [self._report(), *tail.reports])
-        self._check_reasons(tail, is_changed=found.corrections is not None or found.deepest is not None)
+        found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
         if found.deepest is not None:
             raise SettledHeightError(
                 f"{self._directory}: height {found.deepest} changed after it was exported, {self._settled.settle} "
@@ -230,26 +221,12 @@ class SettledWriter(ParquetWriter):
                 height=found.deepest,
                 path=self._directory,
             )
-        return found.added, found.corrections, above
-
-    def _check_reasons(self, tail: Tail, *, is_changed: bool) -> None:
-        """Raises `ExportError` for a list that is not complete, the first time.
-
-        What it lacks seems removed, and later exports do not read it. The list may have it when it is read again.
-        If it does not, or lacked it for the earlier export too, the series continues: the service may never return it.
-        """
-        report = self._buffer.report()
-        if not report.reasons or self._buffer.lacks_only_old:
-            return
-        # In the form in which manifests have them.
-        is_known = all(reason in tail.reports[0]["reasons"] for reason in report._reasons)  # noqa: SLF001
-        if not is_known and self._settled.doubt is not Doubt.READ_AGAIN:
-            self._settled.doubt = Doubt.RAISED
+        reasons = self._buffer.report().reasons
+        if reasons and not self._buffer.is_read_to_end:
             path = self._directory
-            message = f"{path}: the list could not be read completely: {report.reasons[0]} {LATER}"
-            raise ExportError(message, path=path, retryable=True)
-        if is_changed:
-            self._settled.doubt = Doubt.WRITTEN
+            message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
+            raise ExportError(f"{message}: {reasons[0]} {LATER}", path=path, retryable=True)
+        return found.added, found.corrections, above
 
     def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:
         """Rows of the earlier exports up to the head of the list: one that is behind does not remove those above it."""
@@ -265,23 +242,16 @@ class SettledWriter(ParquetWriter):
         return earlier.filter(pc.field(height_name(self.manifest)) <= head)
 
     def _finish(self) -> None:
-        findings: list[str] = []
+        reasons: list[str] = []
         while self._buffer.rows:
             self._write()
         if self._settled.is_compared or self._tail is None or self._met or self._buffer.is_read_to_end:
             self._compare_once()
         else:
-            findings.append(
-                "The newest records of the earlier export were not reached: records in between are missing."
-            )
-        if self._settled.doubt is Doubt.WRITTEN:
-            findings.append(
-                f"Records of earlier exports above height {self._settled.corrected_above} changed in a list that was "
-                "not complete: those that it lacked were taken for removed."
-            )
+            reasons.append("The newest records of the earlier export were not reached: records in between are missing.")
         ends = [end for end in (self._settled.end_height, self._before_end) if end is not None]
         self._settled.end_height = max(ends, default=None)
-        self._save_finished([], findings, is_complete=not findings)
+        self._save_finished([], reasons, is_complete=not reasons)
 
 
 @dataclass(frozen=True)
@@ -296,23 +266,12 @@ class Changes:
     """The lowest height that changed and must not have; None if there is none."""
 
 
-def compare(
-    old: pa.Table, new: pa.Table, manifest: Manifest, above: int, reports: Sequence[dict[str, Any]] = ()
-) -> Changes:
-    """Compare the rows of heights by identity and content. Heights up to `above` must be equal.
-
-    Columns whose member was not read of some of the rows, by the reports, are not compared: the service may send a
-    member from some day on, or no longer.
-    """
+def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Changes:
+    """Compare the rows of heights by identity and content. Heights up to `above` must be equal."""
     arrow: Any = load("pyarrow")
-    unread = unread_columns(manifest, reports)
-    compared = [name for name in old.column_names if name not in unread]
-    sides = [
-        (row_keys(table, manifest), row_values(table, manifest))
-        for table in (old.select(compared), new.select(compared))
-    ]
+    sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
-    height = compared.index(height_name(manifest))
+    height = old.schema.get_field_index(height_name(manifest))
     ours = Counter(old_rows)
     theirs = Counter(new_rows)
     changed_rows = {*(ours - theirs), *(theirs - ours)}

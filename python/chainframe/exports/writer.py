@@ -57,8 +57,7 @@ class ParquetWriter:
         self._max_rows = max_rows
         self._encoding = encoding
         self._order = order
-        self._begun_at = manifest.cursor
-        """Position at which this run begins; None at the beginning of the list."""
+        self._resumed = manifest.cursor is not None
         self._released = 0
         self._has_gap = False
         """True if rows were taken from the buffer that could not be committed."""
@@ -74,15 +73,6 @@ class ParquetWriter:
         """The directory of the export, also while what is to replace it is written to one below it."""
         path = self.store.path
         return str(path.parent if path.name == STAGING else path)
-
-    @property
-    def _resumed(self) -> bool:
-        return self._begun_at is not None
-
-    @property
-    def is_where_it_began(self) -> bool:
-        """True if this run continues an interrupted one, and has written nothing."""
-        return self._resumed and self.manifest.cursor == self._begun_at
 
     def verify(self) -> None:
         """Checks the files of earlier runs."""

@@ -62,7 +62,6 @@ struct BufferState {
     oldest: Option<Instant>,
     ended: bool,
     is_read_to_end: bool,
-    lacks_only_old: bool,
 }
 
 /// The wait for the next page.
@@ -168,7 +167,6 @@ impl PartBuffer {
             oldest: None,
             ended: false,
             is_read_to_end: false,
-            lacks_only_old: false,
         };
         Self {
             client: run.query().client().clone(),
@@ -207,7 +205,6 @@ impl PartBuffer {
                     let mut state = lock(&state);
                     state.ended = true;
                     state.is_read_to_end = run.is_read_to_end();
-                    state.lacks_only_old = run.lacks_only_old();
                     continue;
                 };
                 let mut state = lock(&state);
@@ -267,16 +264,10 @@ impl PartBuffer {
         state.is_full(self.max_rows) || state.rows > 0 && (aged || !self.keyed && !state.held.is_empty())
     }
 
-    /// True if the list was read to its end.
+    /// True if the list was read to its end. It may lack records that are older than those that the API returns.
     #[getter]
     fn is_read_to_end(&self) -> bool {
         lock(&self.state).is_read_to_end
-    }
-
-    /// True if the result has ended and lacks nothing but records that are older than those that the API returns.
-    #[getter]
-    fn lacks_only_old(&self) -> bool {
-        lock(&self.state).lacks_only_old
     }
 
     #[getter]

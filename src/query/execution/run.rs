@@ -20,7 +20,7 @@ use slice::CurrentSlice;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
-use super::reasons::contradictions;
+use super::reasons::{contradictions, is_last_year};
 use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
 use super::shared_heights::SharedHeights;
@@ -53,8 +53,6 @@ pub struct Run {
     sizes: SliceSizes,
     /// The end of the last slice.
     end: Option<End>,
-    /// Reason of the last slice that its oldest records are not returned.
-    age_limit: Option<Message>,
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
     /// The query before `end_here`: the list may have to be read again.
@@ -108,7 +106,6 @@ impl Run {
             dividing: Dividing::of(start),
             sizes: SliceSizes::default(),
             end: None,
-            age_limit: None,
             max_in_flight: usize::MAX,
             whole: None,
             first_page,
@@ -192,15 +189,11 @@ impl Run {
         self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
     }
 
-    /// True if the list was read to its end, or the result needed no request.
+    /// True if the result is complete, also one of no request, or lacks nothing but records that are older than those that
+    /// the API returns.
     pub fn is_read_to_end(&self) -> bool {
-        self.output.report.read().complete || self.end() == Some(End::List)
-    }
-
-    /// True if the only reason that the result is incomplete is the age of records that the API does not return.
-    pub fn lacks_only_old(&self) -> bool {
-        let reasons = self.output.report.read().reasons.to_vec();
-        reasons.iter().all(|reason| self.age_limit.as_ref() == Some(reason))
+        let report = self.output.report.read();
+        report.complete || self.end() == Some(End::List) && report.reasons.to_vec().iter().all(is_last_year)
     }
 
     /// Contradictions of a list that was read to its end, of which no more is requested.

@@ -7,7 +7,7 @@ use super::output::{OutputMark, RunOutput};
 use crate::client::Error;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::Source;
-use crate::query::execution::reasons::{UNKNOWN_LENGTH, age_limit, contradictions, limits};
+use crate::query::execution::reasons::{UNKNOWN_LENGTH, contradictions, limits};
 use crate::query::snapshot::{End, ListCheckpoint};
 
 #[derive(Default)]
@@ -111,7 +111,6 @@ impl Run {
         self.sizes.add(fetcher.list.returned());
         self.current = CurrentSlice::default();
         self.end = fetcher.list.end();
-        self.age_limit = age_limit(&self.query, fetcher.list.returned(), &self.output.evidence);
         for reason in limits(&self.query, &fetcher, &self.output.evidence) {
             self.output.report.add_reason(reason);
         }
