@@ -253,6 +253,7 @@ def _check_process(path: ObjectPath) -> None:
 
 REFUSED = ("AlreadyExistsError", "PreconditionError")
 STATUS = re.compile(r"status code: ([0-9]{3})\b")
+OF_PLAIN_HTTP = re.compile(r"Error performing [A-Z]+ http://\S+ in \S+ .*builder error")
 CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
 REASONS = {
     "PermissionDeniedError": "access was denied; check the permissions of the credentials",
@@ -274,7 +275,7 @@ def store_error(error: BaseException, path: ObjectPath) -> ExportError:
     code = CODE.search(text)
     reason = REASONS.get(type(error).__name__)
     is_passing = reason is None
-    if reason is None and "builder error" in text and "http://" in text:
+    if reason is None and OF_PLAIN_HTTP.search(text):
         reason = PLAIN_HTTP
         is_passing = False
     elif reason is None and status is None:

@@ -195,7 +195,7 @@ impl Client {
     async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
         let Control { endpoint, target, expectation, fixed } = control;
         let empty_responses = &self.inner.shared.empty_responses;
-        let Ok(admission) = self.admit(target, true).await else {
+        let Ok(admission) = self.admit(target, false).await else {
             empty_responses.discard_control();
             return None;
         };

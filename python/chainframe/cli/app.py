@@ -62,8 +62,8 @@ def app() -> None:
     \b
     Exit codes: 0 complete, 1 output cannot be written, 2 usage, 3 authentication,
     4 rate limit, 5 network or service, 6 incomplete, 7 output locked by another
-    run (try again), 8 verify found differences, 9 network or service, and the
-    same command would end so again, 130 interrupted, 143 terminated.
+    run (try again), 8 verify found differences, 9 network or service, and
+    another try is not expected to help, 130 interrupted, 143 terminated.
     """
 
 

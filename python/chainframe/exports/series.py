@@ -255,12 +255,17 @@ def _back(newest: _Member) -> Iterator[_Member]:
         yield member
 
 
-def in_series(directory: Location, manifest: Manifest) -> Iterator[tuple[Location, Manifest]]:
-    """A finished export and those that it continues, if `Query.to_parquet_series` made them; the newest first."""
-    for member in _back(_Member(directory, manifest)):
-        yield member.path, member.manifest
-        if not NUMBERED.fullmatch(member.path.name):
-            return
+def before_in_series(directory: Location, manifest: Manifest) -> tuple[Location, Manifest] | None:
+    """Return the export that one of `Query.to_parquet_series` continues, if it is there.
+
+    Raises `ExportError` if it is not as it was.
+    """
+    if manifest.since is None or not NUMBERED.fullmatch(directory.name):
+        return None
+    before = linked_path(directory, manifest.since["path"])
+    if not NUMBERED.fullmatch(before.name) or not exists(before / Manifest.NAME):
+        return None
+    return before, _linked(directory, manifest.since).manifest
 
 
 def _ordered(directories: Sequence[Location]) -> list[_Member]:

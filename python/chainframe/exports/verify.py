@@ -23,7 +23,7 @@ from chainframe import _native
 from chainframe._declared import ENDPOINTS, LAWS, record_of
 from chainframe.errors import ExportError
 from chainframe.exports.comparison import Row, by_key, is_changed, joined, wide, width
-from chainframe.exports.series import in_series, linked_path
+from chainframe.exports.series import before_in_series, linked_path
 from chainframe.exports.sources import arrow_files
 from chainframe.exports.store import read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
@@ -98,33 +98,44 @@ class Verifier:
         self._numbers = {name for name, kind in self._kinds.items() if kind in {"amount", "estimate"}}
         self._key = [name for name in record["identity"] if name in manifest.schema]
         self._chain: dict[str, str] = {ENDPOINTS[self._call]["chain"]: manifest.query["chain"]}
+        self._files = 0
         self._requests = 0
         # In the order in which they were given, each once.
         self._reasons: dict[str, None] = {}
 
     def run(self) -> Verification:
-        exports = list(in_series(self._path, self._manifest))
-        damaged = [Difference("files", "damaged", name) for name in self._damaged(exports)]
+        damaged = [Difference("files", "damaged", name) for name in self._damaged(self._path, self._manifest)]
         found = {} if damaged else {way: compare() for way, compare in self.ways()}
+        damaged += [Difference("files", "damaged", name) for name in self._damaged_before()]
         sampled = {way: one.records for way, one in found.items() if one.records}
         differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
         return Verification(
             self._manifest.rows,
-            sum(len(manifest.parts) for _, manifest in exports),
+            self._files,
             sampled,
             self._requests,
             tuple(differences),
             tuple(self._reasons),
         )
 
-    def _damaged(self, exports: list[tuple[Location, Manifest]]) -> Iterator[str]:
-        """Names of the files that are missing or are not as they were written, those of the export itself first."""
-        for path, manifest in exports:
-            for part in manifest.files:
-                try:
-                    verify_content(path, part)
-                except ExportError:
-                    yield part.name if path == self._path else f"{path.name}/{part.name}"
+    def _damaged(self, path: Location, manifest: Manifest) -> Iterator[str]:
+        """Names of the files that are missing or are not as they were written."""
+        self._files += len(manifest.parts)
+        for part in manifest.files:
+            try:
+                verify_content(path, part)
+            except ExportError:
+                yield part.name
+
+    def _damaged_before(self) -> Iterator[str]:
+        """Names of such files of the exports of a series that this one continues, with their directories."""
+        path, manifest = self._path, self._manifest
+        try:
+            while (before := before_in_series(path, manifest)) is not None:
+                path, manifest = before
+                yield from (f"{path.name}/{name}" for name in self._damaged(path, manifest))
+        except ExportError as error:
+            yield str(error)
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
         has_heights = "height" in self._params or self._is_range

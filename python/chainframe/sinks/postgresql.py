@@ -65,7 +65,7 @@ OTHER_RELATION = (
     "SELECT relkind::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
     "WHERE nspname = $1 AND relname = $2 AND relkind NOT IN ('r', 'p', 'v', 'f') "
     "UNION ALL SELECT typtype::text FROM pg_type JOIN pg_namespace ON pg_namespace.oid = typnamespace "
-    "WHERE nspname = $1 AND typname = $2 AND typrelid = 0 "
+    "WHERE nspname = $1 AND typname = $2 AND typrelid = 0 AND typisdefined "
     "AND NOT EXISTS (SELECT FROM pg_type AS element WHERE element.typarray = pg_type.oid)"
 )
 # Rows inserted, updated and deleted in this transaction, and in those before it that the server has not passed on to

@@ -163,8 +163,9 @@ fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
         };
         let Some((_, high)) = values.iter().find(|(other, _)| other.name == partner) else { continue };
         let reversed = match (low, high) {
-            (ParamValue::Number(low), ParamValue::Number(high)) => {
-                low > high && param.range_end() == Some(RangeEnd::Lower)
+            (ParamValue::Number(low), ParamValue::Number(high)) if param.range_end() == Some(RangeEnd::Lower) => {
+                // A range between two milliseconds begins at the second one.
+                *low > high + i64::from(param.kind == ParamKind::Time)
             }
             (ParamValue::Amount(low), ParamValue::Amount(high)) => {
                 Number::parse(low).zip(Number::parse(high)).is_some_and(|(low, high)| high.is_less_than(&low))

@@ -190,8 +190,8 @@ mod tests {
             text("2023-11-14T22:13:20.123001Z"),
             text("2023-11-14T23:13:20.123000001+01:00"),
         ] {
-            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Lower)), Ok(1_700_000_000_124), "{arg:?}");
-            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Upper)), Ok(1_700_000_000_123), "{arg:?}");
+            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Lower)).unwrap(), 1_700_000_000_124, "{arg:?}");
+            assert_eq!(parse_time("time", &arg, Some(RangeEnd::Upper)).unwrap(), 1_700_000_000_123, "{arg:?}");
         }
     }
 }

@@ -234,7 +234,7 @@ CREDENTIALS = base64.b64encode(b"someone:canary-66")
     ("response", "said"),
     [
         (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"rejected the connection \(status 403\)"),
-        (b"HTTP/1.1 407 Denied\r\n\r\n", r"requires a user name and password \(status 407\)"),
+        (b"HTTP/1.1 407 Denied\r\n\r\n", r"did not accept the user name and password \(status 407\)"),
         (b"HTTP/1.1 503 Busy\r\n\r\n", r"rejected the connection \(status 503\)"),
         (b"HTTP/1.1 20", "the proxy https://127"),
         (b"", "the proxy https://127"),

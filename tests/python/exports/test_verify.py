@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import shutil
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -249,6 +250,11 @@ def test_files_of_a_whole_series_are_compared(client: cf.Client, tmp_path: Path)
     first.parts[1].write_bytes(first.parts[1].read_bytes()[:-1])
     name = f"{first.path.name}/{first.parts[1].name}"
     assert Export.open(tmp_path).verify(client).differences == (Difference("files", "damaged", name),)
+    (first.path / "_manifest.json").write_text("{")
+    (difference,) = newest.verify(client).differences
+    assert "_manifest.json" in difference.key
+    shutil.rmtree(first.path)
+    assert newest.verify(client).ok
 
 
 def test_seed_repeats_the_selection(honest: LocalService, tmp_path: Path) -> None:

@@ -81,6 +81,13 @@ def test_a_range_that_begins_between_two_milliseconds_has_nothing_before_it(
     )
 
 
+@pytest.mark.parametrize("call", ["transactions", "cross_chain_transactions", "tokens"])
+def test_a_range_within_one_millisecond_is_empty(quiet: LocalService, call: str) -> None:
+    start = datetime(2026, 1, 28, 0, 0, 0, 1, tzinfo=UTC)
+    records = getattr(quiet.client(), call)(start_time=start, end_time=start + timedelta(microseconds=998)).collect()
+    assert (len(records), records.report.complete) == (0, True)
+
+
 @pytest.mark.parametrize("call", ["transactions", "cross_chain_transactions"])
 def test_a_range_without_blocks_is_empty_and_complete(quiet: LocalService, call: str) -> None:
     before = getattr(quiet.client(), call)(start_time="1999-01-01T00:00Z", end_time="1999-02-01T00:00Z").collect()
