@@ -159,7 +159,7 @@ def test_manifest_of_kubernetes_names_the_codes_that_last() -> None:
     (rule,) = job["podFailurePolicy"]["rules"]
     (container,) = job["template"]["spec"]["containers"]
     passing = {code for kind, code in EXIT_CODES if kind in {cf.RateLimitError, cf.TransportError}} | {codes.LOCKED}
-    lasting = {code for _, code in EXIT_CODES} - passing
+    lasting = {code for _, code in EXIT_CODES} - passing | {codes.REFUSED}
     assert set(rule["onExitCodes"]["values"]) == lasting
     assert rule["onExitCodes"]["containerName"] == container["name"]
     program, call, option, target, *others = container["command"]
