@@ -262,7 +262,10 @@ REASONS = {
     "NotSupportedError": "the store does not support conditional puts; write to a local directory, then copy it",
 }
 """Errors that another attempt does not get past."""
-PLAIN_HTTP = "the endpoint has no TLS, which must be allowed; set AWS_ALLOW_HTTP=true, or allow_http in storage_options"
+PLAIN_HTTP = (
+    "the endpoint begins with http://, which is refused by default; pass allow_http in storage_options, or set "
+    "AWS_ALLOW_HTTP=true for s3://"
+)
 SILENT = "the store did not respond; check endpoint and region, or run it again later"
 FAULTY = "the store failed; run it again later"
 REJECTED = "the store rejected a request; check storage_options"

@@ -291,7 +291,7 @@ impl Cassette {
     }
 
     /// Requests of interactions that no process of the test has played. One that equals the last played one of its request
-    /// does not count: a client that records may have to send a request again whose response needs no proof in a replay.
+    /// does not count: while it records, a client sends some requests again to check an empty response.
     pub fn unplayed(&self) -> Vec<String> {
         let played = self.inner.journal.played();
         let mut unplayed = Vec::new();

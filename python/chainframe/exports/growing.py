@@ -132,7 +132,7 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     """Return the exports to write.
 
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
-    long as it has news. One that was interrupted with options that it cannot be finished with is begun again.
+    long as it has news. One that was interrupted with other options is begun again, if it cannot be finished.
     """
     number, newest = locations.newest_of(directory) or (-1, None)
     found = None if newest is None else read_manifest(newest)
@@ -144,14 +144,14 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
         return [_Due(directory / _name(number + 1), newest)]
     begun = _interrupted(newest)
     earlier = series.earlier(newest, found)
-    if begun is None or _is_of_others(begun, options):
+    if begun is None or _must_be_begun_again(begun, options):
         due = _Due(newest, earlier, "overwrite", found)
     else:
         due = _Due(newest, earlier, interrupted=begun)
     return [due] if found.finished else [due, _Due(directory / _name(number + 1), newest)]
 
 
-def _is_of_others(begun: Manifest, options: dict[str, Any]) -> bool:
+def _must_be_begun_again(begun: Manifest, options: dict[str, Any]) -> bool:
     """True if an interrupted export could not hold an amount that is text now, or has another `settle`.
 
     A changed height may have stopped it, which a larger one passes.

@@ -255,17 +255,12 @@ def _back(newest: _Member) -> Iterator[_Member]:
         yield member
 
 
-def before_in_series(directory: Location, manifest: Manifest) -> tuple[Location, Manifest] | None:
-    """Return the export that one of `Query.to_parquet_series` continues, if it is there.
-
-    Raises `ExportError` if it is not as it was.
-    """
+def before_in_series(directory: Location, manifest: Manifest) -> Location | None:
+    """Return the directory of the export that one of `Query.to_parquet_series` continues, if it is there."""
     if manifest.since is None or not NUMBERED.fullmatch(directory.name):
         return None
     before = linked_path(directory, manifest.since["path"])
-    if not NUMBERED.fullmatch(before.name) or not exists(before / Manifest.NAME):
-        return None
-    return before, _linked(directory, manifest.since).manifest
+    return before if NUMBERED.fullmatch(before.name) and exists(before / Manifest.NAME) else None
 
 
 def _ordered(directories: Sequence[Location]) -> list[_Member]:

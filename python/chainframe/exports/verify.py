@@ -23,9 +23,10 @@ from chainframe import _native
 from chainframe._declared import ENDPOINTS, LAWS, record_of
 from chainframe.errors import ExportError
 from chainframe.exports.comparison import Row, by_key, is_changed, joined, wide, width
-from chainframe.exports.series import before_in_series, linked_path
+from chainframe.exports.manifest import Manifest
+from chainframe.exports.series import before_in_series, earlier, linked_path
 from chainframe.exports.sources import arrow_files
-from chainframe.exports.store import read_manifest, verify_content
+from chainframe.exports.store import finished_manifest, read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from chainframe import Client, Query
     from chainframe._objects import Location
-    from chainframe.exports.manifest import Manifest
 
 EXACT = Context(prec=1_000)
 """The context of the program may round to 28 digits, and so take different amounts for equal ones."""
@@ -130,12 +130,16 @@ class Verifier:
     def _damaged_before(self) -> Iterator[str]:
         """Names of such files of the exports of a series that this one continues, with their directories."""
         path, manifest = self._path, self._manifest
-        try:
-            while (before := before_in_series(path, manifest)) is not None:
-                path, manifest = before
-                yield from (f"{path.name}/{name}" for name in self._damaged(path, manifest))
-        except ExportError as error:
-            yield str(error)
+        while (before := before_in_series(path, manifest)) is not None:
+            try:
+                # Fails if it has another manifest than the one that was continued.
+                earlier(path, manifest)
+                manifest = finished_manifest(before)
+            except ExportError:
+                yield f"{before.name}/{Manifest.NAME}"
+                return
+            path = before
+            yield from (f"{path.name}/{name}" for name in self._damaged(path, manifest))
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
         has_heights = "height" in self._params or self._is_range

@@ -125,9 +125,9 @@ fn arg(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Pro
 /// Microseconds since the epoch of an aware datetime. The nanoseconds of a timestamp of pandas count as one, unless it is
 /// between two milliseconds anyway.
 fn time(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    let Some(microseconds) = microseconds(value)? else { return Ok(None) };
     let has_nanoseconds = value.getattr("nanosecond").is_ok_and(|count| count.is_truthy().unwrap_or(false));
-    let later = |microseconds: i64| microseconds + i64::from(has_nanoseconds && microseconds % 1_000 == 0);
-    Ok(microseconds(value)?.map(later))
+    Ok(Some(microseconds + i64::from(has_nanoseconds && microseconds % 1_000 == 0)))
 }
 
 /// Integers of any size, numpy's included.

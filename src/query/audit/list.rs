@@ -267,8 +267,8 @@ impl ListAudit {
 
     fn check_order(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) -> Result<(), String> {
         let heights = heights_of(response, kept.iter().copied());
-        let after = self.next.saturating_sub(self.subject.wanted.unwrap_or(u64::MAX)) as usize;
-        let wanted = kept.iter().filter(|row| returned.rows.end - **row > after).count();
+        let surplus = self.next.saturating_sub(self.subject.wanted.unwrap_or(u64::MAX)) as usize;
+        let wanted = kept.iter().filter(|row| returned.rows.end - **row > surplus).count();
         self.heights.on_page(self.subject.order, heights.as_deref(), wanted, || {
             kept.iter().map(|row| response.rows.key(*row)).collect()
         })

@@ -307,7 +307,7 @@ def test_names_of_any_characters_are_kept(client: cf.Client, bucket: Bucket) -> 
 
 def test_endpoint_without_tls_has_to_be_allowed(client: cf.Client, bucket: Bucket) -> None:
     options = {**bucket.options, "allow_http": False}
-    with pytest.raises(cf.ExportError, match="set AWS_ALLOW_HTTP=true, or allow_http in storage_options") as caught:
+    with pytest.raises(cf.ExportError, match="pass allow_http in storage_options") as caught:
         client.blocks(max_items=5).to_parquet(bucket.url("a"), storage_options=options)
     assert not caught.value.retryable
 
