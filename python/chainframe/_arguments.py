@@ -8,6 +8,8 @@ import inspect
 import opcode
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from chainframe._text import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -195,7 +197,7 @@ def too_many(function: Callable[..., object], given: int) -> TypeError:
     parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
     by_name = [f"{each.name}=" for each in parameters if each.kind is each.KEYWORD_ONLY]
     by_position = len(parameters) - len(by_name)
-    takes = f"takes {by_position} positional argument{'' if by_position == 1 else 's'}; got {given}"
+    takes = f"takes {counted(by_position, 'positional argument')}; got {given}"
     return TypeError(f"{function.__qualname__}() {takes}; pass {', '.join(by_name)} by name")
 
 

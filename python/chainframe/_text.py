@@ -29,6 +29,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def counted_are(count: int, noun: str) -> str:
+    """Return the subject of a sentence with its verb, such as "1 record is" and "2,000 records are"."""
+    return f"{counted(count, noun)} {'is' if count == 1 else 'are'}"
+
+
 def escape(text: str) -> str:
     """Return the text with an escape of JSON for every character that `repr` escapes, except line breaks and tabs.
 

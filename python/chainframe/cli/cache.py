@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe import Cache, ConfigError, _native
 from chainframe._paths import is_there, local_path
-from chainframe._text import shown
+from chainframe._text import counted, shown
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +64,5 @@ def _arguments(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clear(options: argparse.Namespace) -> int:
-    count = _cache(options).clear()
-    print(f"{count} {'result' if count == 1 else 'results'} removed")
+    print(counted(_cache(options).clear(), "result"), "removed")
     return 0

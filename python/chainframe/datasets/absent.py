@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import compute as pc
 
+from chainframe._text import counted_are
 from chainframe.datasets.plan import arguments, descending
 from chainframe.errors import PaginationDriftError
 
@@ -48,8 +49,7 @@ class Gaps:
         """Why the result is incomplete; `None` without a gap."""
         if not self._missing:
             return None
-        blocks = "1 block is" if self._missing == 1 else f"{self._missing} blocks are"
-        return f"The heights of blocks have gaps: {blocks} missing between the others"
+        return f"The heights of blocks have gaps: {counted_are(self._missing, 'block')} missing between the others"
 
     def _accepted(self, heights: Sequence[int]) -> int:
         """Number of the heights that the filter accepts, whatever the other columns of their blocks contain."""

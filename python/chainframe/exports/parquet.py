@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._integers import check_count
 from chainframe._notes import continues
 from chainframe._paths import check_directory
-from chainframe._text import counted
+from chainframe._text import counted_are
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports import locations, series
@@ -316,4 +316,4 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
     except ChainframeError as lost:
         error.add_note(f"what was fetched last could not be written: {lost}")
     if rows := writer.manifest.rows:
-        continues(error, f"{counted(rows, 'record')} {'is' if rows == 1 else 'are'} saved")
+        continues(error, f"{counted_are(rows, 'record')} saved")

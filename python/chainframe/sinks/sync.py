@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import QUERIED, height_column
 from chainframe._notes import continues, omit_cursor
-from chainframe._text import counted
+from chainframe._text import counted, counted_are
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.frames import load
@@ -270,7 +270,7 @@ class _SyncedList:
         except Exception as failed:  # noqa: BLE001 - sinks of others raise errors of their own
             error.add_note(f"what was fetched could not be committed: {failed}")
         if rows := self._rows:
-            continues(error, f"{counted(rows, 'row')} {'is' if rows == 1 else 'are'} committed")
+            continues(error, f"{counted_are(rows, 'row')} committed")
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         pending = self._pending

@@ -21,7 +21,7 @@ use super::small_pages::SmallPages;
 use super::subject::{End, Returned, Subject};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
-use crate::message::Message;
+use crate::message::{Message, counted_are};
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
@@ -338,7 +338,7 @@ impl ListAudit {
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
         let missing = self.heights.missing();
-        let blocks = if missing == 1 { "1 block is".to_owned() } else { format!("{missing} blocks are") };
+        let blocks = counted_are(missing, "block");
         let gaps = format!("The heights of blocks have gaps: {blocks} missing between the others");
         let doubts = [
             self.forks.reason().map(Message::from),

@@ -4,6 +4,7 @@ use super::Set;
 use super::outcome::first_of;
 use crate::columns::Columns;
 use crate::interface::{Bound, Order};
+use crate::message::counted_are;
 use crate::query::audit::{InCommon, Source};
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::results::{ANY_LIST, SharedReport, transaction_keys};
@@ -112,9 +113,9 @@ impl Set {
         let absent = self.absent_blocks();
         let Some(first) = absent.first() else { return };
         let height = &self.members.values[*first];
-        let missing = if absent.len() == 1 { "1 block is".to_owned() } else { format!("{} blocks are", absent.len()) };
+        let blocks = counted_are(absent.len() as u64, "block");
         let reason = format!(
-            "The API returned no block of height {height}, although it has blocks below and above it: {missing} missing. Run the \
+            "The API returned no block of height {height}, although it has blocks below and above it: {blocks} missing. Run the \
              query again."
         );
         self.outcome.doubt(&absent, &reason.into(), report);
