@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+import reference_client
 from chainframe.testing import Cassette, LocalService
 from conftest import Sample, needs_extra
 
@@ -22,8 +23,7 @@ TIME = "2026-01-28T00:00Z"
 REQUIRED: dict[type, dict[str, tuple[object, ...]]] = {
     cf.Client: {
         **dict.fromkeys(("height_at", "height_at_async"), (TIME,)),
-        **dict.fromkeys(("token_transfers", "address_transactions", "transactions_by_hash", "logs"), ("0x1",)),
-        **dict.fromkeys(("tokens", "cross_chain_transactions", "blocks", "large_transactions", "transactions"), ()),
+        **{call: ("0x1",) * len(reference_client.required(call)) for call in reference_client.ENDPOINTS},
         "with_options": (),
     },
     cf.Query: {

@@ -1,4 +1,4 @@
-"""The nine calls: every way to run one returns all records of the API, once, in its order."""
+"""The calls: every way to run one returns all records of the API, once, in its order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from chainframe.testing import LocalService
 from conftest import Sample
 
 CALLS = sorted(reference_client.ENDPOINTS)
-
-
-def test_client_has_nine_calls() -> None:
-    assert len(CALLS) == 9
 
 
 def collect(query: cf.Query[Any]) -> list[Any]:
@@ -128,7 +124,7 @@ def test_query_sends_nothing_until_it_is_read(service: LocalService, client: cf.
     before = service.request_count
     queries = [sample.query(client, call) for call in CALLS]
     streams = [(query.pages(), query.batches()) for query in queries]
-    assert len(streams) == 9
+    assert len(streams) == len(CALLS) > 0
     assert service.request_count == before
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 import chainframe as cf
+import reference_client
 from chainframe import exports
 from chainframe.testing import LocalService, check_sink, make_records
 from conftest import needs_extra
@@ -56,8 +57,12 @@ def of_export(method: str, name: str) -> Call:
     return lambda kit, value: getattr(kit.client.blocks(), method)(kit.directory / "export", **{name: value})
 
 
+def heights_of(call: str) -> list[str]:
+    return [param["name"] for param in reference_client.ENDPOINTS[call]["params"] if param["kind"] == "height"]
+
+
 def of_call(call: str, name: str) -> Call:
-    first = ("0x" + "1" * 40,) if call in {"address_transactions", "token_transfers"} else ()
+    first = ["0x" + "1" * 40 for _ in reference_client.required(call)]
     return lambda kit, value: getattr(kit.client, call)(*first, **{name: value})
 
 
@@ -75,16 +80,8 @@ CALLS: dict[tuple[str, str, str], Call] = {
     },
     **{
         ("Client", call, name): of_call(call, name)
-        for call, names in {
-            "address_transactions": "start_height end_height",
-            "blocks": "height",
-            "cross_chain_transactions": "height start_height end_height",
-            "large_transactions": "height",
-            "token_transfers": "",
-            "tokens": "",
-            "transactions": "height start_height end_height",
-        }.items()
-        for name in [*names.split(), "page_size", "max_items"]
+        for call in reference_client.PAGED
+        for name in [*heights_of(call), "page_size", "max_items"]
     },
     ("Query", "batches", "batch_size"): of_query("batches", "batch_size"),
     ("Query", "to_arrow_batch_reader", "batch_size"): of_query("to_arrow_batch_reader", "batch_size"),
