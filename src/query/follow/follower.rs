@@ -17,7 +17,7 @@ use crate::planted::Bug;
 const EXPECTED_FILL: f64 = 0.7;
 
 /// Events that a response leads to, or why following ends.
-pub(super) type Step = Result<Vec<Event>, Error>;
+pub type Step = Result<Vec<Event>, Error>;
 
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
@@ -159,6 +159,7 @@ impl Follower {
             }
             self.round = Round::new(self.overlap());
             self.phase = self.first_phase();
+            self.last_request = LastRequest::List;
         }
         Ok(match &self.phase {
             Phase::Newest if self.round.pages > 0 => Request::Older { pages: 1 },
@@ -202,7 +203,7 @@ impl Follower {
     }
 
     /// Takes the height of the chain's first block, where ranges begin.
-    pub fn on_oldest(&mut self, height: i64) -> Result<Vec<Event>, Error> {
+    pub fn on_oldest(&mut self, height: i64) -> Step {
         let is_first = matches!(self.phase, Phase::OldestFirst);
         if let Some(state) = &mut self.state {
             state.begin_after(height - 1);
@@ -217,7 +218,7 @@ impl Follower {
     }
 
     /// Takes a page of the reading.
-    pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
+    pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.reading.push(rows);
         self.round.pages += 1;
         self.round.first_records.take(rows);
@@ -237,7 +238,7 @@ impl Follower {
     }
 
     /// The pages of the reading are of one instant, if the list has a count.
-    pub fn on_verified(&mut self) -> Result<Vec<Event>, Error> {
+    pub fn on_verified(&mut self) -> Step {
         let Phase::Verify(conclusion) = self.phase else { return Ok(Vec::new()) };
         if self.spec.proof == RoundProof::Recheck && !Bug::FinalLookSkipped.is_planted() {
             self.phase = Phase::Recheck(conclusion, 1);
@@ -248,7 +249,7 @@ impl Follower {
     }
 
     /// Takes a page on which the first records may be.
-    pub fn on_recheck(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
+    pub fn on_recheck(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         let Phase::Recheck(conclusion, page) = self.phase else { return Ok(Vec::new()) };
         if page == 1 {
             self.round.first_records.begin_recheck();
@@ -278,7 +279,7 @@ impl Follower {
     }
 
     /// Takes all records of the range up to `up_to`, which is its end unless it held too many.
-    pub fn on_range(&mut self, up_to: i64, rows: &[RowFacts]) -> Result<Vec<Event>, Error> {
+    pub fn on_range(&mut self, up_to: i64, rows: &[RowFacts]) -> Step {
         let stepped = match self.phase {
             Phase::Range { low, high } => self.on_span(low, up_to.min(high), rows),
             Phase::Fork { low, high } => self.on_fork(Reading::range(low, high, rows, self.overlap())),
@@ -322,7 +323,7 @@ impl Follower {
         }
     }
 
-    fn fail_on_error(&mut self, stepped: Result<Vec<Event>, Error>) -> Result<Vec<Event>, Error> {
+    fn fail_on_error(&mut self, stepped: Step) -> Step {
         // After a drift the round is repeated.
         if let Err(error) = &stepped
             && !matches!(error, Error::Drift { .. })
@@ -343,23 +344,19 @@ impl Follower {
 
     /// The first request of a round. The head of the chain that shows which heights of a page are whole has to be older than
     /// the page. Only after another round may a page be the same as before, so that it needs no head.
-    fn first_phase(&mut self) -> Phase {
-        let is_first = self.head.is_none() && self.state.as_ref().and_then(FollowState::last_round).is_none();
-        if self.is_head_enough() {
+    fn first_phase(&self) -> Phase {
+        let last = self.state.as_ref().and_then(FollowState::last_round);
+        // Heights are held back until the head of the chain moves: it alone can show that nothing is due.
+        let is_held = last.is_some_and(|last| last.held.is_some());
+        if self.spec.head != HeadSource::Chain {
+            Phase::Newest
+        } else if is_held && self.last_request == LastRequest::List {
             Phase::HeadFirst
-        } else if self.spec.head == HeadSource::Chain && is_first {
+        } else if last.is_none() && self.head.is_none() {
             Phase::Head
         } else {
             Phase::Newest
         }
-    }
-
-    /// True if the head of the chain alone can show that nothing is due: heights are held back until it moves. A round of
-    /// the list follows, for records that were listed late.
-    fn is_head_enough(&mut self) -> bool {
-        let last = self.state.as_ref().and_then(FollowState::last_round);
-        let is_held = last.is_some_and(|last| last.held.is_some());
-        self.spec.head == HeadSource::Chain && is_held && std::mem::take(&mut self.last_request) == LastRequest::List
     }
 
     /// True if some of the heights up to `target` may have records that were not delivered.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
 use super::reading::Reading;
-use super::spec::{Event, EventKind, Ranges, Stop};
+use super::spec::{Ranges, Stop};
 use super::state::{Changes, FollowState};
 
 /// Part of the heights that were read down by which ranges end above the lowest of them: a reading down that reaches as many
@@ -155,10 +155,6 @@ impl Follower {
         if state.has_forgotten_all_below(changed) {
             return Err(self.spec.changed(changed));
         }
-        if let Some((first, last)) = state.contradicted(&reading) {
-            return Err(self.spec.contradicted(first, last));
-        }
-        state.undo(changed - 1);
-        Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, state: state.clone() }])
+        Ok(vec![Self::undo(&self.spec, state, &reading, changed - 1)?])
     }
 }

@@ -4,8 +4,9 @@ use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
 use super::reading::Reading;
-use super::spec::{Event, EventKind, Forgets, HeadSource, Ranges, RoundProof, Stop};
+use super::spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Ranges, RoundProof, Stop};
 use super::state::{Changes, FollowState, LastRound};
+use crate::client::Error;
 use crate::planted::Bug;
 
 impl Round {
@@ -250,27 +251,39 @@ impl Follower {
 
     /// Delivers what was read down, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
-        if let Conclusion::Ranges = conclusion {
-            self.round.kept_from = Some(self.round.reading.complete_from());
-            self.begin_ranges_below();
-            return Ok(Vec::new());
-        }
-        let Some(mut state) = self.state.take() else { return Ok(Vec::new()) };
-        let mut events = Vec::new();
-        if let Conclusion::Changed(height) = conclusion {
-            self.state = Some(state);
-            return Err(self.spec.changed(height));
-        }
-        if let Conclusion::Undo(after_height) = conclusion {
-            if let Some((first, last)) = state.contradicted(&self.round.reading) {
-                self.state = Some(state);
-                return Err(self.spec.contradicted(first, last));
+        match conclusion {
+            Conclusion::Deliver => Ok(self.deliver_reading(Vec::new())),
+            Conclusion::Changed(height) => Err(self.spec.changed(height)),
+            Conclusion::Undo(after_height) => {
+                let Some(state) = &mut self.state else { return Ok(Vec::new()) };
+                let undone = Self::undo(&self.spec, state, &self.round.reading, after_height)?;
+                Ok(self.deliver_reading(if Bug::UndoDropped.is_planted() { Vec::new() } else { vec![undone] }))
             }
-            state.undo(after_height);
-            if !Bug::UndoDropped.is_planted() {
-                events.push(Event { kind: EventKind::Undo { after_height }, state: state.clone() });
+            Conclusion::Ranges => {
+                self.round.kept_from = Some(self.round.reading.complete_from());
+                self.begin_ranges_below();
+                Ok(Vec::new())
             }
         }
+    }
+
+    /// Takes back all heights above one, unless the reading shows that they were not reorganized.
+    pub(super) fn undo(
+        spec: &FollowSpec,
+        state: &mut FollowState,
+        reading: &Reading,
+        after_height: i64,
+    ) -> Result<Event, Error> {
+        if let Some((first, last)) = state.contradicted(reading) {
+            return Err(spec.contradicted(first, last));
+        }
+        state.undo(after_height);
+        Ok(Event { kind: EventKind::Undo { after_height }, state: state.clone() })
+    }
+
+    /// Delivers the heights of the reading after some events, and ends the round.
+    fn deliver_reading(&mut self, mut events: Vec<Event>) -> Vec<Event> {
+        let Some(mut state) = self.state.take() else { return events };
         let top = self.round.reading.top().unwrap_or(i64::MIN);
         events.extend(Self::deliver(&mut state, &self.round.reading, self.round.target, self.spec.remembered));
         state.set_last_round(self.last_round(top, state.position()));
@@ -280,7 +293,7 @@ impl Follower {
         }
         self.state = Some(state);
         self.rest();
-        Ok(events)
+        events
     }
 
     pub(super) fn deliver(state: &mut FollowState, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
