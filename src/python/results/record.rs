@@ -37,13 +37,17 @@ impl Record {
         self.row
     }
 
+    pub fn class(&self) -> &'static RecordType {
+        self.columns.record()
+    }
+
     fn fields(&self) -> &'static [interface::Field] {
-        self.columns.record().fields
+        self.class().fields
     }
 
     /// True if a row holds the same record.
     pub fn is_row(&self, columns: &Columns, row: usize) -> bool {
-        std::ptr::eq(self.columns.record(), columns.record())
+        std::ptr::eq(self.class(), columns.record())
             && (0..self.fields().len()).all(|column| {
                 self.columns.is_skipped(column) == columns.is_skipped(column)
                     && self.columns.value(column, self.row) == columns.value(column, row)
@@ -71,10 +75,6 @@ impl Record {
         }
         rows.finish_row();
         Ok(())
-    }
-
-    pub fn class(&self) -> &'static RecordType {
-        self.columns.record()
     }
 
     fn dict<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyDict>> {
@@ -143,12 +143,12 @@ impl Record {
                 name.repr()?
             )));
         };
-        match self.columns.record().position(text.to_str()?) {
+        match self.class().position(text.to_str()?) {
             Some(column) => self.cell(py, column),
             None => {
                 let names: Vec<_> = self.fields().iter().map(|field| field.name).collect();
                 let advice = arguments::similar(py, text.to_str()?, &names)?;
-                let class = self.columns.record().name;
+                let class = self.class().name;
                 Err(PyKeyError::new_err(format!("{class} has no field '{}'{advice}", text.to_str()?)))
             }
         }
@@ -166,7 +166,7 @@ impl Record {
                 .queried(slf.py())
                 .map_or_else(|error| error, |_| arguments::no_attribute(slf, name, "")));
         }
-        if let Some(column) = record.columns.record().position(name) {
+        if let Some(column) = record.class().position(name) {
             // The reason why its value was not found.
             return record.cell(slf.py(), column).map(Bound::unbind);
         }
@@ -190,7 +190,7 @@ impl Record {
 
     fn __hash__(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
-        self.columns.record().name.hash(&mut hasher);
+        self.class().name.hash(&mut hasher);
         for column in 0..self.fields().len() {
             self.columns.value(column, self.row).hash(&mut hasher);
         }
@@ -199,11 +199,9 @@ impl Record {
 
     /// The first fields that have a value; `to_dict` has all.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let record = self.columns.record();
         let mut shown = Vec::new();
         let mut more = 0;
-        for (column, field) in record.fields.iter().enumerate().filter(|(column, _)| !self.columns.is_skipped(*column))
-        {
+        for (column, field) in self.read_fields() {
             let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };
             if shown.len() < SHOWN_FIELDS {
                 shown.push(format!("{}={}", field.name, html::excerpt(&text, html::CELL)));
@@ -212,22 +210,24 @@ impl Record {
             }
         }
         let rest = if more > 0 { format!(", … {more} more") } else { String::new() };
-        Ok(format!("<{}: {}{rest}>", record.name, if shown.is_empty() { "no values".into() } else { shown.join(", ") }))
+        Ok(format!(
+            "<{}: {}{rest}>",
+            self.class().name,
+            if shown.is_empty() { "no values".into() } else { shown.join(", ") }
+        ))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let fields = self.fields();
-        let order = (0..fields.len()).filter(|column| !self.columns.is_skipped(*column));
-        let cells = order.map(|column| {
+        let cells = self.read_fields().map(|(column, field)| {
             let text = html::cell(py, &self.columns, column, self.row)?;
-            Ok((fields[column].name, text.unwrap_or_else(|| "null".into())))
+            Ok((field.name, text.unwrap_or_else(|| "null".into())))
         });
         let cells = cells.collect::<PyResult<Vec<_>>>()?;
-        Ok(html::form(self.columns.record().name, "one record", &[html::pairs(&cells)]))
+        Ok(html::form(self.class().name, "one record", &[html::pairs(&cells)]))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        reduced(py, "_restore_record", (self.columns.record().name, self.dict(py, false)?))
+        reduced(py, "_restore_record", (self.class().name, self.dict(py, false)?))
     }
 }
 
