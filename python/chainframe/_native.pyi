@@ -1554,7 +1554,8 @@ class Query(Generic[_R_co]):
         Returns
         -------
         Export
-            The newest export of the series.
+            The newest export of the series. Its report has the reasons of an interrupted export that this call finished
+            as well.
 
         Raises
         ------

@@ -6,9 +6,10 @@ so the directory can be moved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from chainframe._native import _restore_report
 from chainframe._objects import location
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
@@ -17,7 +18,7 @@ from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
 from chainframe.exports.parquet import WHOLE_LIST, ExportRequest, write_parquet, write_parquet_async
-from chainframe.exports.store import locked, read_manifest
+from chainframe.exports.store import finished_manifest, locked, read_manifest
 from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def to_parquet_series(
     directory = _checked(query, client, path, options)
     with locked(directory):
         written = [_write(query, client, due, options) for due in _due(directory, options)]
-    return written[-1]
+    return _last_of(written)
 
 
 async def to_parquet_series_async(
@@ -60,7 +61,20 @@ async def to_parquet_series_async(
         written = [
             await _write_async(query, client, due, options) for due in await in_thread(lambda: _due(directory, options))
         ]
-    return written[-1]
+    return await in_thread(lambda: _last_of(written))
+
+
+def _last_of(written: list[Export]) -> Export:
+    """Return the newest export, whose report has the reasons of the interrupted one that the same call finished."""
+    newest = written[-1]
+    if all(export.complete for export in written[:-1]):
+        return newest
+    report = finished_manifest(newest.path).report
+    for export in written[:-1]:
+        before = finished_manifest(export.path).report
+        for name in ("reasons", "missing"):
+            report[name] = [*before[name], *(entry for entry in report[name] if entry not in before[name])]
+    return replace(newest, report=_restore_report({**report, "complete": False}))
 
 
 def _write(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:

@@ -95,6 +95,26 @@ def test_interrupted_export_is_finished_first(growing: Any, tmp_path: Path) -> N
     assert_settled(query, export.path)
 
 
+def test_report_has_the_reasons_of_the_interrupted_export_that_was_finished(tmp_path: Path) -> None:
+    with LocalService(transactions=400, max_result_window=100) as service:
+        with service.client(rate_limit=None, max_requests=1) as client, pytest.raises(cf.BudgetExceededError):
+            client.transactions(page_size=50).to_parquet_series(tmp_path / "s", settle=None)
+        shutil.copytree(tmp_path / "s", tmp_path / "awaited")
+        with service.client(rate_limit=None) as client:
+            query = client.transactions(page_size=50)
+            with pytest.warns(cf.IncompleteResultWarning):
+                export = query.to_parquet_series(tmp_path / "s", settle=None)
+            with pytest.warns(cf.IncompleteResultWarning):
+                awaited = asyncio.run(query.to_parquet_series_async(tmp_path / "awaited", settle=None))
+            # The next night has nothing to say about the one before.
+            assert query.to_parquet_series(tmp_path / "s", settle=None).complete
+    assert [Export.open(tmp_path / "s" / name).complete for name in names(tmp_path / "s")] == [False, True]
+    assert not export.complete
+    assert not awaited.complete
+    assert len(export.report.reasons) == len(awaited.report.reasons) == 1
+    assert "can be paged through" in export.report.reasons[0]
+
+
 def test_series_is_read_as_of_its_newest_finished_export(growing: Any, tmp_path: Path) -> None:
     service, query = growing
     before = rows(read(query.to_parquet_series(tmp_path, settle=6).path))
