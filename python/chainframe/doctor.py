@@ -30,6 +30,7 @@ from chainframe import (
 from chainframe._arguments import similar
 from chainframe._native import _proxy, _signature
 from chainframe._text import without_secrets
+from chainframe.errors.base import in_shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +41,7 @@ USAGE = 2
 AUTHENTICATION = 3
 RATE_LIMIT = 4
 NETWORK = 5
+REFUSED = 9  # as of the other commands: another try is not expected to help
 TIMEOUT = 10.0
 # The API rejects signatures that are older.
 MAX_CLOCK_SKEW = 30.0
@@ -102,7 +104,7 @@ def run_checks(
             **given,  # type: ignore[arg-type]
         )
     except ConfigError as error:
-        yield CheckResult("settings", "fail", str(error), USAGE)
+        yield CheckResult("settings", "fail", in_shell(error), USAGE)
         return
     with client:
         yield from _network(client, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE"))
@@ -177,7 +179,7 @@ def _network(client: Client, ca_bundle: str | None) -> Iterator[CheckResult]:
         yield CheckResult("dns", "ok", f"{next_host} resolves to {addresses}")
     except OSError as error:
         yield CheckResult(
-            "dns", "fail", f"DNS lookup of {next_host} failed: {error}; check base_url, proxy and DNS", NETWORK
+            "dns", "fail", f"DNS lookup of {next_host} failed: {error}; check --base-url, --proxy and DNS", NETWORK
         )
         return
     try:
@@ -187,7 +189,7 @@ def _network(client: Client, ca_bundle: str | None) -> Iterator[CheckResult]:
         yield CheckResult(
             "tcp",
             "fail",
-            f"TCP connect to {next_host} port {next_port} failed: {error}; check base_url, proxy and firewall",
+            f"TCP connect to {next_host} port {next_port} failed: {error}; check --base-url, --proxy and firewall",
             NETWORK,
         )
         return
@@ -209,12 +211,15 @@ def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str |
             date = connection.getresponse().headers.get("Date")
     except ssl.SSLError as error:
         reason = getattr(error, "verify_message", "") or error.reason or str(error)
-        yield CheckResult(
-            "tls", "fail", f"{reason}; check base_url, or pass the certificate authority as ca_bundle", NETWORK
-        )
+        # A connection that ended may have been lost.
+        code = NETWORK if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) else REFUSED
+        text = f"{reason}; check --base-url, or pass the certificate authority with --ca-bundle"
+        yield CheckResult("tls", "fail", text, code)
         return
     except (OSError, http.client.HTTPException) as error:
-        yield CheckResult("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
+        yield CheckResult(
+            "http", "fail", f"{str(error) or type(error).__name__}; check --base-url and --proxy", NETWORK
+        )
         return
     try:
         ahead = time.time() - parsedate_to_datetime(date or "").timestamp()
@@ -286,11 +291,13 @@ def _request(check: str, query: Query[Any]) -> CheckResult:
     try:
         record = query.first()
     except ChainframeError as error:
-        return CheckResult(check, "fail", f"{type(error).__name__}: {error}", _code(error))
+        return CheckResult(check, "fail", f"{type(error).__name__}: {in_shell(error)}", _code(error))
     return CheckResult(check, "ok", "signed request succeeded" + ("" if record else ", without records"))
 
 
 def _code(error: ChainframeError) -> int:
     if isinstance(error, AuthenticationError | PermissionDeniedError):
         return AUTHENTICATION
-    return RATE_LIMIT if isinstance(error, RateLimitError) else NETWORK
+    if isinstance(error, RateLimitError):
+        return RATE_LIMIT
+    return NETWORK if error.retryable else REFUSED

@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         help=COMMANDS["doctor"],
         description="Check settings, proxy, DNS, connection, TLS, clock and signature, and send a signed request to "
         "each chain. Secrets are not shown. Exit codes: 0 ok, 2 settings, 3 authentication, 4 rate limit, 5 network or "
-        "service.",
+        "service, 9 network or service, and another try is not expected to help.",
     )
     diagnose.set_defaults(run=_doctor)
     for name in doctor.SETTINGS:

@@ -75,7 +75,10 @@ def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> No
         ({"SECRET_KEY": "canary-7f3a"}, [], 3, "request"),
         ({}, [{"kind": "status", "status": 402}], 3, "request"),
         ({}, [{"kind": "throttle", "retry_after": 600}], 4, "request"),
-        ({}, [{"kind": "code", "code": "50005"}], 5, "request"),
+        ({}, [{"kind": "code", "code": "50005"}], 9, "request"),
+        ({}, [{"kind": "status", "status": 503}], 5, "request"),
+        ({"MAIN_CHAIN": "ELSEWHERE"}, [], 9, "request"),
+        ({"DEPLOYMENT": '{"main": "elsewhere"}'}, [], 9, "request"),
     ],
 )
 def test_failed_check_has_a_line_and_an_exit_code(
@@ -105,9 +108,9 @@ def test_unknown_certificate_authority_fails_until_it_is_passed(service: LocalSe
     with StrictServer(context) as server:
         settings = of(service, BASE_URL=server.url)
         code, found = run_doctor(settings)
-        assert code == 5
+        assert code == 9
         assert found["tls"][0] == "fail"
-        assert "ca_bundle" in found["tls"][1]
+        assert "--ca-bundle" in found["tls"][1]
         assert "tls" in found["request"][1]
         _, found = run_doctor(settings, "--ca-bundle", str(bundle))
         assert found["tls"][0] == "ok"
@@ -134,7 +137,7 @@ def test_password_of_a_tls_proxy_is_sent_by_no_check_without_tls(
         settings = of(service, BASE_URL="https://data.example.com") | {"REQUESTS_CA_BUNDLE": str(bundle)}
         settings["HTTPS_PROXY"] = f"https://someone:canary-55@{proxy.address}"
         code, found = run_doctor(settings)
-    assert code == 5
+    assert code == 9
     assert "canary-55" not in str(found)
     assert found["proxy"] == ("ok", f"https://***@{proxy.address}/ (from HTTPS_PROXY)")
     assert found["tls"][0] == "ok"
@@ -205,11 +208,12 @@ def test_options_replace_the_environment(service: LocalService) -> None:
 
 def test_each_chain_is_asked(service: LocalService) -> None:
     code, found = run_doctor(of(service, ZONE_CHAIN="ELSEWHERE"))
-    assert code == 5
+    assert code == 9
     assert found["request"][0] == "ok"
     status, text = found["zone request"]
     assert status == "fail"
     assert "50038" in text
+    assert text.endswith("check --zone-chain (CHAINFRAME_ZONE_CHAIN) and --chain")
 
 
 def test_unknown_variable_is_named_with_the_one_that_was_meant(service: LocalService) -> None:
@@ -237,6 +241,6 @@ def test_quotes_and_blanks_around_a_secret_are_named(
 
 def test_quotes_around_a_chain_are_named(service: LocalService) -> None:
     code, found = run_doctor(of(service, MAIN_CHAIN='"MAIN"'))
-    assert code == 5
+    assert code == 9
     assert found["main_chain"][0] == "warn"
     assert "quotes" in found["main_chain"][1]
