@@ -86,6 +86,9 @@ class Dataset(pads.Dataset):
         self._last = self._scanner_of(columns, self._combined(filter), batch_size)
         return self._last
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def _scanner_of(self, columns: Columns | None, expression: pc.Expression | None, batch_size: int) -> Scanner:
         return Scanner(self._query, columns, expression, batch_size)
 

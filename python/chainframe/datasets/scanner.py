@@ -79,6 +79,11 @@ class Scanner:
     def to_reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The batches for what takes any Arrow stream: `pyarrow.dataset.write_dataset` takes no scanner but its own."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
     def to_table(self) -> pa.Table:
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
 

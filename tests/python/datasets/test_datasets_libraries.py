@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 import pytest
 
 import chainframe as cf
@@ -49,3 +51,31 @@ def test_dask_task_scans_a_dataset(
     assert found.sort_by("tx_id").equals(block.sort_by("tx_id"))
     assert above.num_rows > 0
     assert service.request_count == 2
+
+
+def test_dataset_and_scan_are_written_by_pyarrow(service: LocalService, client: cf.Client, tmp_path: Path) -> None:
+    dataset = client.transactions().dataset()
+    whole = dataset.to_table()
+    spent = dataset.report.requests
+    height = whole["height"][5].as_py()
+    scan: Any = dataset.scanner(columns=["tx_id", "height"], filter=pc.field("height") == height)
+    service.reset_request_log()
+    pads.write_dataset(scan, tmp_path / "scan", format="parquet")
+    assert service.request_count < spent
+    written = pads.dataset(tmp_path / "scan").to_table()
+    assert written.equals(whole.filter(pc.field("height") == height).select(["tx_id", "height"]))
+    pads.write_dataset(dataset, tmp_path / "whole", format="parquet")
+    assert pads.dataset(tmp_path / "whole").to_table().equals(whole)
+    assert dataset.report.complete
+
+
+def test_scan_that_fails_fails_what_pyarrow_writes(tmp_path: Path) -> None:
+    with (
+        LocalService(transactions=300, faults=[{"kind": "status", "status": 500, "every": 3}]) as service,
+        service.client(max_retries=0) as client,
+    ):
+        dataset = client.transactions(page_size=50).dataset()
+        with pytest.raises((cf.ServiceError, pa.ArrowException, OSError)):
+            pads.write_dataset(dataset, tmp_path / "out", format="parquet")
+        assert isinstance(dataset.last_error, cf.ServiceError)
+        assert not dataset.report.complete
