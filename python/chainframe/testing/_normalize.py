@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
-from chainframe._declared import record_of
+from chainframe._declared import ENDPOINTS, record_of
 from chainframe._integers import MAX_COUNT, short
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_MILLISECONDS = 100_000_000_000
+SIDES = ("from_address", "to_address")
 MISSPELT = 0.85
 """Similarity of a name with that of a field from which on it is taken for a mistake."""
 
@@ -45,6 +46,7 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
     names = {wire: name for name, field in fields.items() for wire in field["wire"]}
     names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
     names |= {name: name for name in fields}
+    selecting = _selecting(call)
     gathered: dict[str, list[Any]] = {name: [] for name in fields}
     sources: list[str] = []
     for source, row in rows:
@@ -66,9 +68,22 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
                 values[name] = _value(kind, _to_builtin(value))
             except (ArithmeticError, LookupError, TypeError, ValueError):
                 raise ConfigError(f"{call}: {source}: {name} must be {EXPECTED[kind]}; got {short(value)}") from None
+        if selecting and all(values[name] in {None, ""} for name in selecting):
+            raise ConfigError(f"{call}: {source} must have {' or '.join(selecting)}: no request returns it without")
         for name, value in values.items():
             gathered[name].append(value)
     return Columns(gathered, sources)
+
+
+@cache
+def _selecting(call: str) -> list[str]:
+    """Return the columns by which the required argument of a call selects records; none if it has no such argument."""
+    params = ENDPOINTS[call]["params"]
+    required = next((param for param in params if param["required"]), None)
+    if required is None:
+        return []
+    # An address may be on one of two sides, which another argument names.
+    return list(required["bounds"]) or [name for param in params for name in param["bounds"] if name in SIDES]
 
 
 def _is_of_vendor(

@@ -203,6 +203,22 @@ def test_invalid_row_is_named(own: LocalService, ask: cf.Client, data: Any, said
     assert len(ask.blocks().collect()) == 1
 
 
+@pytest.mark.parametrize(
+    ("call", "row", "needed"),
+    [
+        ("token_transfers", {"tx_id": "0x1"}, "token_contract_address"),
+        ("address_transactions", {"tx_id": "0x1", "from_address": ""}, "from_address or to_address"),
+        ("transactions_by_hash", {"height": 1}, "tx_id"),
+        ("logs", {"log_index": 1}, "tx_id"),
+    ],
+)
+def test_row_that_no_request_could_return_is_named(own: LocalService, call: Any, row: Any, needed: str) -> None:
+    with pytest.raises(cf.ConfigError) as caught:
+        own.load(call, [row])
+    assert str(caught.value) == f"{call}: row 0 must have {needed}: no request returns it without"
+    own.load(call, [{**row, needed.rsplit(" or ", maxsplit=1)[-1]: "0x1"}])
+
+
 def test_unknown_call_is_named(own: LocalService) -> None:
     with pytest.raises(cf.ConfigError, match="call must be one of tokens, "):
         own.load("block", [])  # type: ignore[arg-type]
