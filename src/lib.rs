@@ -12,6 +12,7 @@ pub mod columns;
 pub mod decode;
 #[cfg(feature = "events")]
 pub mod events;
+mod files;
 pub mod interface;
 pub mod message;
 pub mod planted;

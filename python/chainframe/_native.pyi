@@ -726,7 +726,7 @@ class Client:
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
-    def height_at(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
+    def height_at(self, time: datetime | str | int, *, chain: str = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
         Finds it by interpolation, in about six requests on a chain of a million blocks. A cache keeps the height once
@@ -736,8 +736,9 @@ class Client:
         ----------
         time : datetime, str or int
             An aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds.
-        chain : {"main", "zone"}
-            The chain. The API lists no blocks of the main chain: blocks without transactions count as absent.
+        chain : str
+            The chain: "main" or "zone", or the short name that the client has for it. The API lists no blocks of the
+            main chain: blocks without transactions count as absent.
 
         Returns
         -------
@@ -755,7 +756,7 @@ class Client:
         >>> client.transactions(start_height=height + 1, end_height=height + 100)
         """
 
-    async def height_at_async(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
+    async def height_at_async(self, time: datetime | str | int, *, chain: str = "main") -> int:
         """`height_at` for asyncio."""
 
     def resume(self, cursor: str, query: Query[Any] | None = None) -> Query[Any]:

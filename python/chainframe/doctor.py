@@ -271,9 +271,10 @@ def _context(ca_bundle: str | None) -> ssl.SSLContext:
         context.load_verify_locations(ca_bundle)
         return context
     for file in Path(ca_bundle).iterdir():
-        # A directory of certificates holds other files as well.
-        with suppress(OSError):
-            context.load_verify_locations(file)
+        # A directory of certificates holds other files as well. A pipe would be waited for.
+        if file.is_file():
+            with suppress(OSError):
+                context.load_verify_locations(file)
     return context
 
 

@@ -12,6 +12,7 @@ use super::interaction::{Interaction, Request};
 use super::layout;
 use super::matching::MatchOn;
 use super::options::{Mode, Options};
+use crate::files;
 
 /// A line of the file.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Interactions of a file; none if it does not exist. `match_on` decides which requests replace each other.
 pub fn load(path: &Path, match_on: &MatchOn) -> Result<Vec<Interaction>, Error> {
-    match std::fs::read(path) {
+    match files::read(path) {
         Ok(bytes) => Ok(in_order(parse(path, &bytes)?, match_on)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(Error::cannot_read(path, error)),

@@ -11,6 +11,7 @@ use rustls_platform_verifier::Verifier;
 
 use super::error::Error;
 use super::settings::Settings;
+use crate::files;
 
 /// The variable of the `requests` library, whose users have it set already.
 const VARIABLE: &str = "REQUESTS_CA_BUNDLE";
@@ -68,12 +69,15 @@ fn authorities(path: &Path) -> Result<RootCertStore, String> {
 
 fn certificates(path: &Path) -> std::io::Result<Vec<CertificateDer<'static>>> {
     if !path.is_dir() {
-        return Ok(parse(&std::fs::read(path)?));
+        return Ok(parse(&files::read(path)?));
     }
     let mut certificates = Vec::new();
     for entry in std::fs::read_dir(path)? {
-        // A directory of certificates holds revocation lists and links as well.
-        certificates.extend(parse(&std::fs::read(entry?.path()).unwrap_or_default()));
+        let path = entry?.path();
+        // A directory of certificates holds revocation lists and links as well. A pipe would be waited for.
+        if path.is_file() {
+            certificates.extend(parse(&files::read(&path).unwrap_or_default()));
+        }
     }
     Ok(certificates)
 }

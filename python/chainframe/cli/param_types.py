@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,13 +57,22 @@ class Values(click.ParamType["str | list[str]"]):
     def lines(self, file: str, param: Parameter | None, ctx: Context | None) -> list[str]:
         """Lines of a file that are not blank. White space within a line is left to the check of its value."""
         try:
-            text = sys.stdin.read() if file == "-" else Path(file).expanduser().read_text("utf-8-sig")
+            text = sys.stdin.read() if file == "-" else _content(Path(file).expanduser())
         except (OSError, UnicodeDecodeError) as error:
             name = "standard input" if file == "-" else file
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"{name} cannot be read: {reason}", param, ctx)
         # Not splitlines, which takes form feeds and other characters for ends of lines.
         return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def _content(path: Path) -> str:
+    """Text of a file, a pipe or a terminal. Other devices have no end."""
+    with path.open(encoding="utf-8-sig") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
+            raise OSError(errno.EINVAL, "it is a device; name a file")
+        return file.read()
 
 
 class Hashes(Values):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,8 +42,8 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
 @click.option(
     "--time", required=True, metavar="TIME", help="ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
 )
-@click.option("--chain", type=click.Choice(["main", "zone"]), default="main", help="The chain (main).")
-def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int:  # noqa: ANN401 - click's
+@click.option("--chain", default="main", metavar="NAME", help="The chain: main, zone or its short name (main).")
+def _height_at(time: str, chain: str, **given: Any) -> int:  # noqa: ANN401 - click's
     """Print the height of the last block that is not later than a time. Sends about six requests."""
 
     with client(given, streams_to_terminal=True) as made, stats(made, given):

@@ -40,6 +40,7 @@ def read(path: Path) -> list[SourceRow] | bytes:
     try:
         if path.is_dir():
             return _read_export(path)
+        _check_regular(path)
         match path.suffix.lower():
             case ".csv":
                 return _read_csv(path)
@@ -58,6 +59,12 @@ def read(path: Path) -> list[SourceRow] | bytes:
                 )
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _check_regular(path: Path) -> None:
+    """Raise `ConfigError` for a pipe, which would be waited for, and a device, many of which have no end."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is not a regular file; name another")
 
 
 def _read_json(content: bytes, source: str) -> list[SourceRow] | bytes:
@@ -118,6 +125,7 @@ def _read_with_any(pyarrow: Callable[[Any], Any], polars: Callable[[Any], Any]) 
 
 
 def _read_parquet(path: Path) -> list[SourceRow]:
+    _check_regular(path)
     # Checked here, since each library raises another error for other files.
     with path.open("rb") as file:
         if file.read(len(PARQUET)) != PARQUET:

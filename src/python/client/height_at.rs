@@ -13,26 +13,15 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::{arguments, query_arguments};
 use crate::query::{height_at, parse_time};
 
-/// A chain by its role in the deployment.
-struct ChainName(Chain);
-
-impl<'py> FromPyObject<'_, 'py> for ChainName {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::one_of("chain", &given, &[("main", Chain::Main), ("zone", Chain::Zone)]).map(Self)
-    }
-}
-
 #[pymethods]
 impl Client {
     #[doc = doc!(Client.height_at)]
-    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    #[pyo3(signature = (time, *, chain=None, **unknown), text_signature = "($self, time, *, chain='main')")]
     fn height_at(
         &self,
         py: Python<'_>,
         time: &Bound<'_, PyAny>,
-        chain: ChainName,
+        chain: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<i64> {
         arguments::reject_in::<Self>(py, "height_at", unknown)?;
@@ -40,12 +29,12 @@ impl Client {
     }
 
     #[doc = doc!(Client.height_at_async)]
-    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    #[pyo3(signature = (time, *, chain=None, **unknown), text_signature = "($self, time, *, chain='main')")]
     fn height_at_async(
         &self,
         py: Python<'_>,
         time: &Bound<'_, PyAny>,
-        chain: ChainName,
+        chain: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
@@ -63,10 +52,19 @@ impl Client {
     fn find_height(
         &self,
         time: &Bound<'_, PyAny>,
-        ChainName(chain): ChainName,
+        chain: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
+        let chain = self.named_chain(chain)?;
         let time = parse_time("time", &query_arguments::argument("time", time, ParamKind::Time)?, None)?;
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })
+    }
+
+    /// A chain by its role in the deployment, or by the short name that this client has for it.
+    fn named_chain(&self, given: Option<&Bound<'_, PyAny>>) -> PyResult<Chain> {
+        let Some(given) = given else { return Ok(Chain::Main) };
+        let settings = self.inner.settings();
+        let [main, zone] = [Chain::Main, Chain::Zone].map(|chain| (settings.chain(chain), chain));
+        arguments::one_of("chain", given, &[("main", Chain::Main), ("zone", Chain::Zone), main, zone])
     }
 }

@@ -29,6 +29,13 @@ def test_heights_of_the_zone_chain(client: cf.Client) -> None:
         client.height_at("1999-01-01T00:00Z", chain="zone")
 
 
+def test_chain_may_have_its_short_name() -> None:
+    with LocalService(transactions=200, main_chain="ONE", zone_chain="TWO") as service, service.client() as client:
+        newest: Any = client.blocks().first()
+        for role, name in (("main", "ONE"), ("zone", "TWO")):
+            assert client.height_at(newest.block_time, chain=name) == client.height_at(newest.block_time, chain=role)
+
+
 def test_heights_of_the_main_chain(client: cf.Client) -> None:
     newest = client.transactions(max_items=300).collect()
     times = {record.height: record.transaction_time for record in newest}
@@ -86,8 +93,9 @@ def test_empty_blocks_are_passed_over(server: StrictServer) -> None:
 
 def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     client = server.client()
-    with pytest.raises(cf.InvalidParameterError, match=r"chain.*must be one of main, zone"):
-        client.height_at("2024-01-01T00:00Z", chain="MAIN")  # type: ignore[arg-type]
+    names = rf"chain must be one of main, zone, {client.main_chain}, {client.zone_chain}; got \"ELSEWHERE\"$"
+    with pytest.raises(cf.InvalidParameterError, match=names):
+        client.height_at("2024-01-01T00:00Z", chain="ELSEWHERE")
     for time, problem in (
         ("soon", 'with a UTC offset, or an integer of Unix seconds or milliseconds; got "soon"$'),
         ("2026-01-01", r'must have a UTC offset: Z, or one such as \+02:00; got "2026-01-01"$'),
