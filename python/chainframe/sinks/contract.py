@@ -359,6 +359,11 @@ def database_errors(
         number = _disk_errno(error)
         may_pass = kind is Failure.MAY_PASS and number is None
         raise ExportError(message, path=name, errno=number, retryable=may_pass) from cause
+    except BaseException as error:
+        # A library in Rust panics, for example in a process that was forked after its first use.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ExportError(f"{name}: {one_line(error)}", path=name) from error
 
 
 def _disk_errno(error: Exception) -> int | None:
