@@ -217,7 +217,8 @@ class SettledWriter(ParquetWriter):
         if found.deepest is not None:
             raise SettledHeightError(
                 f"{self._directory}: height {found.deepest} changed after it was exported, {self._settled.settle} "
-                f"heights or more below the end of the earlier export ({tail.end_height}); export with a larger settle",
+                f"heights or more below the end of the earlier export ({tail.end_height}); "
+                f"{_advice(_emptied(tail.rows, new))}",
                 height=found.deepest,
                 path=self._directory,
             )
@@ -252,6 +253,20 @@ class SettledWriter(ParquetWriter):
         ends = [end for end in (self._settled.end_height, self._before_end) if end is not None]
         self._settled.end_height = max(ends, default=None)
         self._save_finished([], reasons, is_complete=not reasons)
+
+
+def _emptied(earlier: pa.Table, now: pa.Table) -> list[str]:
+    """Names of the columns that had values in rows of the earlier exports, and have none in the same heights now."""
+    had = [name for name in now.schema.names if earlier[name].null_count < earlier.num_rows]
+    return [name for name in had if now.num_rows and now[name].null_count == now.num_rows]
+
+
+def _advice(emptied: list[str]) -> str:
+    if emptied:
+        # Corrections would remove the values.
+        names = ", ".join(emptied)
+        return f"no record has {names} now: when the service sends this again, export with a larger settle"
+    return "export with a larger settle"
 
 
 @dataclass(frozen=True)

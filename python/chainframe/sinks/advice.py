@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from chainframe.sinks.contract import Position
 
 
-def advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa: FBT001 - a fact
-    """Say with an error of the list what `sync` offers."""
+def advised(error: ChainframeError, absent: list[str], *, has_rows: bool) -> ChainframeError:
+    """Say with an error of the list what `sync` offers, given the members that no record has."""
     if isinstance(error, ReorganizationError):
         message = f"{error}; with sync, pass reset=True to fetch the table again"
+        if absent:
+            message += f"; no record has {', '.join(absent)}: a service that dropped a member has changed every height"
         return ReorganizationError(message, height=error.height)
     if isinstance(error, FollowGapError):
         message = f"{error}; in place of sync, to_parquet_series(settle=...) keeps such a list"

@@ -131,7 +131,7 @@ def run(
     with closing(sink):
         target = _target(query, sink, form, commit_rows, reset=reset)
         follow = target.follow(query, settle)
-        with _advice(target):
+        with _advice(target, follow):
             try:
                 for event in follow:
                     target.take(event)
@@ -155,7 +155,7 @@ async def run_async(
     with closing(sink):
         target = await in_thread(lambda: _target(query, sink, form, COMMIT_ROWS, reset=reset))
         follow = target.follow(query, settle)
-        with _advice(target):
+        with _advice(target, follow):
             try:
                 async for event in follow:
                     await in_thread(partial(target.take, event))
@@ -171,12 +171,12 @@ async def run_async(
 
 
 @contextmanager
-def _advice(target: _SyncedList) -> Generator[None]:
+def _advice(target: _SyncedList, follow: Any) -> Generator[None]:  # noqa: ANN401
     """Raise an error of the follower as the one that says what to do about the table."""
     try:
         yield
     except ChainframeError as error:
-        advice = advised(error, target.has_rows)
+        advice = advised(error, follow.report.members_absent, has_rows=target.has_rows)
         if advice is error:
             raise
         raise advice from error

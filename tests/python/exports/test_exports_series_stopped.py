@@ -46,3 +46,18 @@ def test_stopped_series_continues_with_a_larger_settle(tmp_path: Path, *, has_ne
         query.to_parquet_series(tmp_path, settle=5)
         table = chainframe.exports.read(tmp_path).to_table().sort_by("height")
         assert table["hash"].to_pylist() == [row["hash"] for row in reversed(blocks(95, replaced=20))]
+
+
+def test_error_names_a_column_that_the_service_sends_no_more(tmp_path: Path) -> None:
+    """With a larger settle at once, corrections would remove the values."""
+    rows = [{**row, "miner": "0x1"} for row in blocks(30)]
+    with LocalService(data={"blocks": rows}) as service, service.client(max_retries=0) as client:
+        query = client.blocks(page_size=5)
+        query.to_parquet_series(tmp_path, settle=5)
+        service.load("blocks", blocks(40))
+        with pytest.raises(cf.SettledHeightError, match=r"; no record has miner now: when the service"):
+            query.to_parquet_series(tmp_path, settle=5)
+        service.load("blocks", [{**row, "miner": "0x1"} for row in blocks(40)])
+        query.to_parquet_series(tmp_path, settle=6)
+        table = chainframe.exports.read(tmp_path).to_table()
+        assert table["miner"].to_pylist() == ["0x1"] * 34

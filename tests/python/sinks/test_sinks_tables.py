@@ -136,6 +136,19 @@ def test_reorganization_deeper_than_remembered_is_passed_with_reset() -> None:
         assert rows == [(block.height, block.hash) for block in query.collect()][-len(rows) :]
 
 
+def test_error_names_a_member_that_the_service_sends_no_more() -> None:
+    rows = [{"height": height, "hash": f"0x{height}", "miner": "0x1"} for height in range(60, 0, -1)]
+    without = [{**row, "miner": None} for row in rows]
+    with LocalService(data={"blocks": rows}) as service, service.client() as client, duckdb.connect() as connection:
+        client.blocks().sync(connection, table="t")
+        service.load("blocks", without)
+        with pytest.raises(cf.ReorganizationError, match=r"no record has .*miner.*: a service that dropped a member"):
+            client.blocks().sync(connection, table="t")
+        service.load("blocks", rows)
+        client.blocks().sync(connection, table="t")
+        assert connection.sql("select count(miner) from t").fetchall() == [(59,)]
+
+
 def test_list_that_cannot_be_read_in_order_of_heights_names_what_keeps_it() -> None:
     with LocalService(transactions=120, max_result_window=10) as service, service.client(rate_limit=None) as client:
         token = client.tokens().first()
@@ -211,3 +224,18 @@ def test_delta_table_that_lost_its_position_names_reset(tmp_path: Path, monkeypa
         synced(place)
     synced(place, reset=True)
     assert stored(place) == FINAL
+
+
+def test_panic_of_a_library_is_an_export_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a process has it that was forked after its parent had used the library."""
+
+    class PanicException(BaseException):
+        pass
+
+    def panic(_location: str) -> bool:
+        raise PanicException("Forked process detected; make sure to use spawn or forkserver")
+
+    monkeypatch.setattr(deltalake.DeltaTable, "is_deltatable", panic)
+    with pytest.raises(cf.ExportError, match=r"x: Forked process detected; make sure to use spawn") as caught:
+        synced(("delta", str(tmp_path / "x")))
+    assert not caught.value.retryable
