@@ -52,13 +52,22 @@ def local_path(given: object, parameter: str) -> Path:
     if shown := shown_url(text):
         message = f"({shown}) must be a local path; write to a local directory, then copy it"
         raise InvalidParameterError(message, parameter=parameter)
-    if not text or "\0" in text:
+    if not text or "\0" in text or not _is_encodable(text):
         raise InvalidParameterError(f"({text!r}) must name a file or directory", parameter=parameter)
     try:
         return Path(text).expanduser()
     except RuntimeError:
         message = f"({text}) has no home directory; for a name that begins with ~, write ./{text}"
         raise InvalidParameterError(message, parameter=parameter) from None
+
+
+def _is_encodable(text: str) -> bool:
+    """True unless a path has a surrogate that stands for no byte, which the system takes in no name."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def reachable(path: Path, parameter: str) -> Path:

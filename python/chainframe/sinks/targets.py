@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from chainframe._paths import URL, check_parent, form_of, local_path, reachable, suffix_of
+from chainframe._paths import URL, check_parent, form_of, is_utf8, local_path, reachable, suffix_of
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
@@ -33,6 +33,9 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
     """Select the sink by the type of the target; only the library of that target is imported."""
     if table is not None and not isinstance(table, str):
         raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
+    if table is not None and ("\0" in table or not is_utf8(table)):
+        problem = f"({table!r}) must be Unicode text without null characters, as databases have names"
+        raise InvalidParameterError(problem, parameter="table")
     if isinstance(target, Sink):
         _check_unnamed(table, "a Sink")
         return target

@@ -45,7 +45,7 @@ URLS = [
     "jdbc:postgresql://user:password@host/blocks",
     "s3://bucket/a\tb",
 ]
-NAMES = ["", "a\0b", None, 5, b"blocks", "~unknown-user/blocks"]
+NAMES = ["", "a\0b", "a\ud800b", None, 5, b"blocks", "~unknown-user/blocks"]
 
 CALLS: dict[str, Any] = {
     "to_parquet": lambda query, path: query.to_parquet(path),

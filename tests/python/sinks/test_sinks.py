@@ -245,6 +245,9 @@ def test_target_and_table_are_checked() -> None:
         sink_of(connection, None)
     with pytest.raises(cf.InvalidParameterError, match="table must not be given for Delta Lake"):
         sink_of("somewhere", "t")
+    for name in ("a\0b", "a\ud800b"):
+        with pytest.raises(cf.InvalidParameterError, match=r"^table \('a.*b'\) must be Unicode text without null"):
+            sink_of("x.duckdb", name)
     with pytest.raises(cf.InvalidParameterError, match=r"target \(x\.duckdb\) is a database, .*pass table= too"):
         sink_of("x.duckdb", None)
 
