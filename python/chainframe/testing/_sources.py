@@ -9,16 +9,16 @@ from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe import ConfigError
+from chainframe import ConfigError, InvalidParameterError
 from chainframe._integers import short
-from chainframe._paths import for_arrow
+from chainframe._paths import for_arrow, local_path
 from chainframe.testing._normalize import EXPECTED, SourceRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PARQUET = b"PAR1"
 
@@ -81,7 +81,11 @@ def content(data: Any) -> list[SourceRow] | bytes:  # noqa: ANN401 - any library
     if _is_json(data):
         return _read_json(data.encode() if isinstance(data, str) else bytes(data), "data")
     if isinstance(data, str | PathLike):
-        return read(Path(data))
+        try:
+            path = local_path(data, "data")
+        except InvalidParameterError as error:
+            raise ConfigError(str(error)) from None
+        return read(path)
     if isinstance(data, Mapping) and "data" in data:
         try:
             return json.dumps(data, allow_nan=False, default=_digits).encode()

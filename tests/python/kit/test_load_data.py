@@ -188,6 +188,8 @@ WRONG: list[tuple[Any, str]] = [
     (7, "data must be a table, a list of records or a path; got 7"),
     (b"{}", "data for blocks is invalid: the response: code: the code is missing"),
     ("blocks.txt", "blocks.txt must be the directory of an export or end in .parquet"),
+    ("a\ud800.jsonl", "data ('a\\ud800.jsonl') must name a file or directory"),
+    ("s3://bucket/blocks.jsonl", "data (s3://...) must be a local path"),
     ("no-such.jsonl", "no-such.jsonl cannot be read: No such file or directory"),
     ("no-such.parquet", "no-such.parquet cannot be read: No such file or directory"),
 ]
