@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ChainframeError, FollowGapError, NumericOverflowError, ReorganizationError
 from chainframe.sinks.contract import LOST
@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from chainframe.sinks.contract import Position
 
 
-def advised(error: ChainframeError, absent: list[str], *, has_rows: bool) -> ChainframeError:
-    """Say with an error of the list what `sync` offers, given the members that no record has."""
+def advised(error: ChainframeError, follow: Any, *, has_rows: bool) -> ChainframeError:  # noqa: ANN401
+    """Say with an error of a follower what `sync` offers."""
     if isinstance(error, ReorganizationError):
         message = f"{error}; with sync, pass reset=True to fetch the table again"
+        absent = follow.report.members_absent
         if absent:
             message += f"; no record has {', '.join(absent)}: a service that dropped a member has changed every height"
         return ReorganizationError(message, height=error.height)

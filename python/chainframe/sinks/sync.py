@@ -176,7 +176,7 @@ def _advice(target: _SyncedList, follow: Any) -> Generator[None]:  # noqa: ANN40
     try:
         yield
     except ChainframeError as error:
-        advice = advised(error, follow.report.members_absent, has_rows=target.has_rows)
+        advice = advised(error, follow, has_rows=target.has_rows)
         if advice is error:
             raise
         raise advice from error
