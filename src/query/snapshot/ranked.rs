@@ -11,10 +11,12 @@
 //! | `Pass` | page 1 | the only page of the list | ended |
 //! | | | another page follows | `Length`; `Pass`, if the full pages have all that is wanted |
 //! | | the next pages, several in flight, and the last one alone | another page follows | `Pass` |
-//! | | | the last of several pages | `Look`; ended at the result window, or if the length is unknown |
+//! | | | the last of several pages | `Look`; `Recount`, if the pages have more records than the length; ended at the result window, or if the length is unknown |
 //! | `Length` | a page of one record: its number of pages is the length | | `Pass` |
+//! | `Recount` | a page of one record | the length, which includes the last page or does not | `Look` |
 //! | `Look` | page 1 | the pass missed nothing | ended |
 //! | | | it may have missed some | `Length`, a few times, and then ended |
+//! | | | the length did not include the last page, for the third time | ended |
 
 use std::collections::HashSet;
 
@@ -32,11 +34,18 @@ const MAX_PASSES: u32 = 8;
 /// is read.
 const MAX_GROWTH: u64 = 3;
 const SOME_PAGES: u64 = 8;
+/// Most passes at whose end the length was too low: a record may be removed right after one was added.
+const MAX_MISCOUNTS: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Pass,
     Length,
+    /// The length again, after a pass at whose end the list had this one, which is greater: the list has grown, or the number
+    /// of one-record pages is wrong.
+    Recount {
+        end_length: u64,
+    },
     /// The first page, after a pass at whose end the list had this length.
     Look {
         end_length: u64,
@@ -61,6 +70,10 @@ pub struct RankedReader {
     keys_of_first_page: HashSet<u64>,
     /// Records that were received again in the first pass, or late.
     moved: u64,
+    /// Passes at whose end the list had more records than its length counted, before and after.
+    miscounts: u32,
+    /// True if the length includes the last page of the latest pass.
+    is_counted: bool,
 }
 
 impl RankedReader {
@@ -83,6 +96,8 @@ impl RankedReader {
             min_length: 0,
             keys_of_first_page: HashSet::new(),
             moved: 0,
+            miscounts: 0,
+            is_counted: true,
         }
     }
 
@@ -181,7 +196,9 @@ impl RankedReader {
             self.list.end_with(End::UnknownLength);
         } else {
             // A page without records shows no length.
-            self.phase = Phase::Look { end_length: if response.rows.len() > 0 { read } else { 0 } };
+            let end_length = if response.rows.len() > 0 { read } else { 0 };
+            self.is_counted = self.length.exact().is_none_or(|length| length >= end_length);
+            self.phase = if self.is_counted { Phase::Look { end_length } } else { Phase::Recount { end_length } };
             self.pass += 1;
         }
     }
@@ -195,16 +212,24 @@ impl RankedReader {
 
     /// The end of the list, if another pass would find nothing, or was made often enough.
     fn end_of_pass(&self, end_length: u64, is_confirmed: bool) -> Option<End> {
-        if self.length == Length::Unknown {
+        if self.length == Length::Unknown || self.miscounts > MAX_MISCOUNTS {
             return Some(End::UnknownLength);
         }
         let returned = self.list.returned;
         // A part of the service that lacks records may have answered.
         let is_not_shorter = self.length.exact().is_some_and(|length| length <= end_length);
-        if is_confirmed && is_not_shorter && returned >= end_length.max(self.min_length) {
+        if is_confirmed && is_not_shorter && self.is_counted && returned >= end_length.max(self.min_length) {
             return Some(if returned > end_length { End::Shrunk } else { End::List });
         }
         if self.pass > MAX_PASSES { Some(End::Unsettled) } else { None }
+    }
+
+    /// A list that has grown is counted with its last page, unless a record was removed since.
+    fn on_recount(&mut self, response: &Response<'_>, end_length: u64) {
+        let length = response.total_pages.filter(|_| response.rows.len() == 1);
+        self.is_counted = length.is_some_and(|length| length >= end_length);
+        self.miscounts += u32::from(!self.is_counted);
+        self.phase = Phase::Look { end_length };
     }
 
     fn on_length(&mut self, response: &Response<'_>) {
@@ -240,7 +265,9 @@ impl Reader for RankedReader {
         match self.phase {
             Phase::Pass => self.list.page(self.list.next_page),
             Phase::Look { .. } => self.list.page(1),
-            Phase::Length => PageRequest { purpose: Purpose::CountProbe, ..PageRequest::first(1) },
+            Phase::Length | Phase::Recount { .. } => {
+                PageRequest { purpose: Purpose::CountProbe, ..PageRequest::first(1) }
+            }
         }
     }
 
@@ -249,6 +276,10 @@ impl Reader for RankedReader {
             Phase::Pass | Phase::Look { .. } => Ok(self.on_page(request, response)),
             Phase::Length => {
                 self.on_length(response);
+                Ok(Accepted::default())
+            }
+            Phase::Recount { end_length } => {
+                self.on_recount(response, end_length);
                 Ok(Accepted::default())
             }
         }

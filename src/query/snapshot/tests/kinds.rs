@@ -53,7 +53,7 @@ fn beginning_of_a_ranked_list_does_not_contradict_a_count_of_more_records() {
 
 #[test]
 fn length_of_a_ranked_list_that_is_less_than_its_first_page_is_unknown() {
-    for (pages_of_one, end) in [(2, End::UnknownLength), (6, End::List)] {
+    for (pages_of_one, end, recounts) in [(2, End::UnknownLength, 1), (6, End::List, 0)] {
         let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
         let mut received = Vec::new();
         while let Some(request) = reader.next_request(0) {
@@ -64,9 +64,51 @@ fn length_of_a_ranked_list_that_is_less_than_its_first_page_is_unknown() {
             reader.on_response(&request, &response).unwrap();
             received.push((request.page, request.limit));
         }
-        assert_eq!(received, [(1, 3), (1, 1), (2, 3), (1, 3)]);
+        assert_eq!(received[..3], [(1, 3), (1, 1), (2, 3)]);
+        assert_eq!(received[3..], [&[(1, 1); 1][..recounts], &[(1, 3)]].concat());
         assert_eq!((reader.end(), reader.returned()), (Some(end), 6));
     }
+}
+
+#[test]
+fn length_of_a_ranked_list_that_is_less_than_its_pages_is_requested_again() {
+    // Its pages have 6 records. Before the last page and after it, the length is 5 in the first passes, and 6 later.
+    for (wrong_passes, end, requests) in
+        [(0, End::List, 4), (1, End::List, 8), (2, End::List, 12), (3, End::UnknownLength, 13)]
+    {
+        let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
+        let mut received = Vec::new();
+        let mut passes = 0;
+        while let Some(request) = reader.next_request(0) {
+            let end = request.page * request.limit;
+            let rows = Keys((end - request.limit..end).collect());
+            let length = if passes < wrong_passes { 5 } else { 6 };
+            passes += u64::from(received.last() == Some(&(2, 3)));
+            let total_pages = Some(if request.limit == 1 { length } else { 2 });
+            let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
+            reader.on_response(&request, &response).unwrap();
+            received.push((request.page, request.limit));
+        }
+        assert_eq!((reader.end(), reader.returned(), received.len()), (Some(end), 6, requests), "{wrong_passes}");
+    }
+}
+
+#[test]
+fn length_of_a_ranked_list_that_has_grown_is_that_of_its_last_page() {
+    let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
+    let mut received = Vec::new();
+    while let Some(request) = reader.next_request(0) {
+        let end = request.page * request.limit;
+        let rows = Keys((end - request.limit..end).collect());
+        // A record is added after the length was requested.
+        let length = if received.len() > 1 { 6 } else { 5 };
+        let total_pages = Some(if request.limit == 1 { length } else { 2 });
+        let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
+        reader.on_response(&request, &response).unwrap();
+        received.push((request.page, request.limit));
+    }
+    assert_eq!(received, [(1, 3), (1, 1), (2, 3), (1, 1), (1, 3)]);
+    assert_eq!((reader.end(), reader.returned()), (Some(End::List), 6));
 }
 
 #[test]
