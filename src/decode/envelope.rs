@@ -182,8 +182,11 @@ impl Decoder {
         page: &mut PageBuilder,
     ) -> Result<(), DecodeError> {
         let start = reader.json.current_index();
+        // Two could be one page twice, or two parts of it.
+        if std::mem::replace(&mut page.has_page_object, true) {
+            return Err(reader.error("the response has two pages"));
+        }
         page.paging = Paging::default();
-        page.has_page_object = true;
         let paging = &mut page.paging;
         let mut has_list = false;
         let mut others: Vec<String> = Vec::new();

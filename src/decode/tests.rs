@@ -112,6 +112,12 @@ fn empty_results_have_several_forms() {
 fn unexpected_structure_is_an_error() {
     assert_eq!(rejected("tokens", r#"{"code":"0","data":[{"totalPage":"3"}]}"#).0, "data[0].tokenList");
     assert_eq!(rejected("tokens", r#"{"code":"0","data":[{"tokenFullName":"x"}]}"#).0, "data[0].tokenList");
+    // One page twice, or two parts of it.
+    for page in
+        [r#"{"tokenList":[{"tokenContractAddress":"0x1"}],"totalPage":"1"}"#, r#"{"tokenList":[],"totalPage":"0"}"#]
+    {
+        assert_eq!(rejected("tokens", &format!(r#"{{"code":"0","data":[{page},{page}]}}"#)).0, "data[1]");
+    }
     assert_eq!(rejected("tokens", r#"{"code":"0","msg":""}"#).0, "data");
     assert_eq!(rejected("tokens", r#"{"data":[]}"#).0, "code");
     assert_eq!(rejected("logs", r#"{"code":"0","data":["x"]}"#).0, "data[0]");
