@@ -20,12 +20,25 @@ pub struct Seen {
 pub struct Growth {
     /// Records of the first page, by offset and key.
     head: Vec<(u64, u64)>,
+    /// The greatest height of that page, if it was received by this run.
+    top: Option<i64>,
     /// Length of the snapshot.
     length: Option<u64>,
     /// Greatest growth that was reported and is not confirmed by the head.
     most: u64,
     looks: u32,
+    look: Look,
     is_contradicted: bool,
+}
+
+/// The page that is requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Look {
+    /// The record where the first one of the list should be.
+    #[default]
+    One,
+    /// The first page, after a record of this height, below that of the first one, was there.
+    FirstPage(i64),
 }
 
 impl Growth {
@@ -34,6 +47,11 @@ impl Growth {
         if self.head.is_empty() {
             self.head = head.into_iter().take(KEPT).collect();
         }
+    }
+
+    /// Takes the greatest height of the first page.
+    pub fn begin_at(&mut self, top: Option<i64>) {
+        self.top = self.top.or(top);
     }
 
     /// Takes a response, which may show how far the head has moved.
@@ -73,20 +91,38 @@ impl Growth {
     }
 
     pub fn is_open(&self) -> bool {
-        self.most > 0 && !self.head.is_empty() && !self.is_contradicted && self.looks < MAX_LOOKS
+        let has_looks = self.looks < MAX_LOOKS || self.look != Look::One;
+        self.most > 0 && !self.head.is_empty() && !self.is_contradicted && has_looks
     }
 
     /// The record that was the first of the list, if it has moved as far as was reported.
-    pub fn request(&mut self) -> PageRequest {
+    pub fn request(&mut self, max_page_size: u64) -> PageRequest {
+        if let Look::FirstPage(_) = self.look {
+            return PageRequest::of_audit(1, max_page_size);
+        }
         self.looks += 1;
         PageRequest::of_audit(self.most + 1, 1)
     }
 
-    /// Takes the response to that request. A record that is not known is newer, or has replaced the head.
+    /// Takes the response to that request. A record that is not known is newer, or has replaced the head. One below the head was
+    /// there before, or the chain was reorganized: then none of the records above it is on the first page.
     pub fn on_look(&mut self, response: &Response<'_>) {
-        let is_known = response.rows.len() == 1 && self.head.iter().any(|(_, key)| *key == response.rows.key(0));
-        if !is_known {
+        let rows = response.rows;
+        let is_of_head = |row: &usize| self.head.iter().any(|(_, key)| *key == rows.key(*row));
+        if let Look::FirstPage(height) = self.look {
+            let mut of_head = (0..rows.len()).filter(is_of_head);
+            self.is_contradicted |= of_head.any(|row| rows.block(row).is_some() && rows.height(row) > Some(height));
+            self.look = Look::One;
             self.most = 0;
+            return;
+        }
+        if rows.len() == 1 && is_of_head(&0) {
+            return;
+        }
+        let height = if rows.len() == 1 { rows.height(0) } else { None };
+        match height.filter(|height| Some(*height) < self.top) {
+            Some(height) => self.look = Look::FirstPage(height),
+            None => self.most = 0,
         }
     }
 }

@@ -216,6 +216,7 @@ impl ListAudit {
     ) -> Result<(), String> {
         if self.next == 0 {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
+            self.growth.begin_at(returned.rows.clone().filter_map(|row| response.rows.height(row)).max());
         }
         if self.subject.kind == ListKind::Fixed {
             self.one_block.on_accepted(response, returned.rows.clone(), self.next);

@@ -332,6 +332,41 @@ fn growth_that_later_responses_do_not_report_is_looked_at_three_times() {
 }
 
 #[test]
+fn growth_that_shows_an_older_record_is_compared_with_the_first_page() {
+    let rows = |rows: &[(u64, i64)]| Page(rows.iter().map(|(key, height)| (*key, *height, *key)).collect());
+    // The list has 3 records, and is said to have 3 more: the fourth is not one of these.
+    for (fourth, first_page, outcome) in [
+        ((5, 5), &[(9, 9), (8, 8), (7, 7)][..], "none of the newest ones is new"),
+        ((75, 7), &[(9, 9), (8, 8), (75, 7), (7, 7)], "is below a returned one"),
+        // The chain was reorganized, from the second block on or from the oldest one.
+        ((80, 8), &[(90, 9), (80, 8), (7, 7)], ""),
+        ((80, 8), &[(90, 9), (80, 8), (70, 7)], ""),
+        // The list has grown by more.
+        ((12, 12), &[], ""),
+    ] {
+        let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
+        let mut take = |request: PageRequest, rows: &Page, returned: usize| {
+            let total_pages = Some(if request.limit == 1 { 6 } else { 1 });
+            let response = Response { rows, page: None, limit: Some(request.limit), total_pages, total: None };
+            let seen = Seen { length: Some(3), drift: 0 };
+            audit.on_response(&request, &response, &Returned { rows: 0..returned, kept: None, seen })?;
+            Ok::<_, String>(audit.next_request(&WHOLE).map(|request| (request.page, request.limit)))
+        };
+        assert_eq!(take(PageRequest::first(3), &heights(&[9, 8, 7]), 3), Ok(None));
+        let probe = PageRequest { page: 4, purpose: Purpose::CountProbe, ..PageRequest::first(1) };
+        assert_eq!(take(probe, &rows(&[fourth]), 0), Ok(Some((4, 1))));
+        let mut result = take(PageRequest::of_audit(4, 1), &rows(&[fourth]), 0);
+        if !first_page.is_empty() {
+            assert_eq!(result, Ok(Some((1, 6))));
+            result = take(PageRequest::of_audit(1, 6), &rows(first_page), 0);
+        }
+        let error = result.err().unwrap_or_default();
+        assert!((error + &doubts(&audit)).contains(outcome), "{fourth:?} {first_page:?}");
+        assert_eq!(outcome.contains("newest"), !doubts(&audit).is_empty(), "{fourth:?} {first_page:?}");
+    }
+}
+
+#[test]
 fn list_that_ends_before_its_last_page_has_more_records() {
     let read = |pages: &[u64]| {
         let mut audit = ListAudit::new(LIST, 0, &[]);

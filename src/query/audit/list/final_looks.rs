@@ -116,7 +116,7 @@ impl ListAudit {
         }
         if self.may_not_have_grown(end) {
             self.sought = Sought::Head;
-            return Some(self.growth.request());
+            return Some(self.growth.request(max_page_size));
         }
         self.sought = Sought::Repeats;
         let request = self.repeats.next_request(end.drift, max_page_size);
@@ -129,6 +129,9 @@ impl ListAudit {
     pub(super) fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
         if self.is_whole && self.has_record_below(response) {
             return Err("a record follows the last one of the list".into());
+        }
+        if self.is_whole && self.has_record_between(response) {
+            return Err("a record that was not returned is below a returned one of a greater height".into());
         }
         let contradiction = match self.sought {
             Sought::Block => return self.one_block.on_look(request, response),
@@ -174,6 +177,22 @@ impl ListAudit {
         let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
         let keys = response.rows.keys();
         keys.windows(3).any(|rows| rows[..2] == latest && !self.known.contains(rows[2]))
+    }
+
+    /// True if a record that is not known is below a returned one of a greater height: the list had both.
+    fn has_record_between(&self, response: &Response<'_>) -> bool {
+        if self.subject.order != Order::NewestFirst || self.is_continued {
+            return false;
+        }
+        let mut highest = None;
+        (0..response.rows.len()).any(|row| {
+            let Some(height) = response.rows.height(row) else { return false };
+            let is_known = self.known.contains(response.rows.key(row));
+            if is_known && response.rows.block(row).is_some() {
+                highest = highest.max(Some(height));
+            }
+            !is_known && highest > Some(height)
+        })
     }
 
     /// True if a response has a record that was not returned. The keys of blocks are not kept, but their heights.
