@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import adbc_driver_manager
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.columns import fit
 from chainframe.sinks.contract import (
@@ -27,6 +26,7 @@ from chainframe.sinks.contract import (
     one_line,
     open_transaction,
 )
+from chainframe.sinks.postgresql_columns import changed_column
 from chainframe.sinks.sql import STATE, name_parts, position_of_row, quoted, text_literal
 
 if TYPE_CHECKING:
@@ -78,22 +78,6 @@ CHANGED_ROWS = (
     "LEFT JOIN pg_partition_tree(whole.oid) ON true JOIN pg_class AS part ON part.oid = coalesce(relid, whole.oid) "
     "WHERE nspname = $1 AND whole.relname = $2 HAVING bool_or(part.relhastriggers OR part.relhasrules)"
 )
-LIMITS = re.compile(r"\((?:\d+,)?(-?\d+)\)")
-"""Decimal places of a numeric type, digits of a second of a time, or length of a text."""
-# Types of columns that take the bytes of each type of Arrow.
-STORED_AS: dict[str, tuple[str, ...]] = {
-    "int64": ("bigint",),
-    "double": ("double precision",),
-    "decimal": ("numeric",),
-    "bool": ("boolean",),
-    # Without a zone, the rows before a change of the type have local times.
-    "timestamp": ("timestamp with time zone",),
-    "string": ("text", "character varying"),
-    "list": ("ARRAY",),
-}
-SCALE = 18
-MILLISECONDS = 3
-"""Decimal places of amounts, and of seconds. To columns with fewer the database rounds."""
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
@@ -143,45 +127,57 @@ class PostgresqlSink(Sink):
             return self._stored(cursor), self._extent(cursor)
 
     def commit(self, change: Change) -> int:
-        removed = 0
         schema, name = self._place
-        table = quoted(schema, name)
-        state = quoted(schema, STATE)
         with self._transaction() as cursor:
-            execute = cursor.execute
-            # A role that may not create tables keeps those that are there.
-            if not self._columns(cursor, STATE):
-                execute(
-                    f"CREATE TABLE IF NOT EXISTS {state} "
-                    "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
-                )
-            # One run at a time: the others wait here, then find another position.
-            execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
+            self._lock_positions(cursor)
             change.check_unchanged(self._stored(cursor), self.name)
             changed = self._changed_rows(cursor)
             change = fit(change, self._problem(cursor, change), self.name)
-            if change.clear is Clear.TABLE:
-                execute(f"DROP TABLE {table}")
-            elif change.clear is Clear.ROWS:
-                execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
-            if change.undo_after is not None:
-                column = quoted(height_column(self._columns(cursor)) or "height")
-                above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
-                if change.undo_of is not None:
-                    above += f" AND {text_literal(change.undo_of)} = ANY ({QUERIED})"
-                removed = _one(cursor, f"SELECT count(*) {above}")[0]
-                execute(f"DELETE {above}")
+            removed = self._delete(cursor, change)
             if change.rows is not None:
                 mode = "append" if self._columns(cursor) else "create"
                 cursor.adbc_ingest(name, change.rows, mode=mode, db_schema_name=schema)
             position = change.position(removed)
             self._check_stored(cursor, change, position, changed)
-            execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
-            execute(
-                f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
-                (name, position.cursor, position.height, position.rows, position.form),
-            )
+            self._store(cursor, position)
         return removed
+
+    def _lock_positions(self, cursor: Any) -> None:  # noqa: ANN401
+        """Admit one run at a time: the others wait here, then find another position."""
+        state = quoted(self._place[0], STATE)
+        # A role that may not create tables keeps those that are there.
+        if not self._columns(cursor, STATE):
+            cursor.execute(
+                f"CREATE TABLE IF NOT EXISTS {state} "
+                "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
+            )
+        cursor.execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
+
+    def _delete(self, cursor: Any, change: Change) -> int:  # noqa: ANN401
+        """Delete the rows that a change clears or undoes; returns the number of the undone ones."""
+        table = quoted(*self._place)
+        if change.clear is Clear.TABLE:
+            cursor.execute(f"DROP TABLE {table}")
+        elif change.clear is Clear.ROWS:
+            cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
+        if change.undo_after is None:
+            return 0
+        column = quoted(height_column(self._columns(cursor)) or "height")
+        above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
+        if change.undo_of is not None:
+            above += f" AND {text_literal(change.undo_of)} = ANY ({QUERIED})"
+        removed: int = _one(cursor, f"SELECT count(*) {above}")[0]
+        cursor.execute(f"DELETE {above}")
+        return removed
+
+    def _store(self, cursor: Any, position: Position) -> None:  # noqa: ANN401
+        schema, name = self._place
+        state = quoted(schema, STATE)
+        cursor.execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
+        cursor.execute(
+            f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
+            (name, position.cursor, position.height, position.rows, position.form),
+        )
 
     def close(self) -> None:
         if self._is_own:
@@ -343,38 +339,13 @@ class PostgresqlSink(Sink):
             raise ExportError(message, path=self.name)
 
     def _problem(self, cursor: Any, change: Change) -> str | None:  # noqa: ANN401
-        """Compare the columns of the table, if it exists, with the rows: the driver sends their bytes as they are."""
         types = self._columns(cursor)
-        if change.rows is None or not types:
-            return None
-        for field in change.rows.schema:
-            if field.name not in types:
-                return f"it has no column {field.name}"
-            found, limit = _kind_and_limit(types[field.name])
-            stored = next(
-                (names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), (found,)
-            )
-            if found not in stored:
-                return f"column {field.name} has type {found}, and sync stores {stored[0]}"
-            if found == "numeric" and limit is not None and limit < SCALE:
-                return f"column {field.name} has {counted(limit, 'decimal place')}, and sync stores {SCALE}"
-            if found.startswith("timestamp") and limit is not None and limit < MILLISECONDS:
-                digits = counted(limit, "digit")
-                return f"column {field.name} has {digits} of a second, and sync stores {MILLISECONDS}"
-        return None
+        return None if change.rows is None or not types else changed_column(change.rows.schema, types)
 
     def _columns(self, cursor: Any, table: str | None = None) -> dict[str, str]:  # noqa: ANN401
         """Return the types of a table's columns; none if there is no such table."""
         cursor.execute(COLUMNS, (self._place[0], table or self._place[1]))
         return dict(cursor.fetchall())
-
-
-def _kind_and_limit(described: str) -> tuple[str, int | None]:
-    """Split a type as the database describes it, such as `numeric(38,2)` or `timestamp(0) with time zone`."""
-    if described.endswith("[]"):
-        return "ARRAY", None
-    limit = LIMITS.search(described)
-    return LIMITS.sub("", described), int(limit[1]) if limit else None
 
 
 def connect(url: str, table: str) -> PostgresqlSink:
