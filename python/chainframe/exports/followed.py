@@ -82,10 +82,10 @@ class _FollowBuffer:
         self._take(await anext(self.follow, None))
 
     def _take(self, event: Records[Any] | None) -> None:
-        if event is not None:
+        if event is None:
+            self.ended = True
+        else:
             self.events.append(event)
-            return
-        self.ended = True
 
     def is_due(self) -> bool:
         return self.rows >= self.max_rows

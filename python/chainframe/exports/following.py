@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.export import Export
-from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.store import read_manifest
+from chainframe.exports.watermark import height_of
 
 if TYPE_CHECKING:
     from chainframe import Query

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import record_of
 from chainframe.errors import ExportError
-from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher
+from chainframe.exports.watermark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher
 from chainframe.exports.writer import ParquetWriter
 
 if TYPE_CHECKING:

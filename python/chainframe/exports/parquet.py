@@ -30,7 +30,6 @@ from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
-from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, Settled
 from chainframe.exports.newer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
@@ -38,6 +37,7 @@ from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.store import finished_manifest, locked, read_manifest, store_at, verify_parts
 from chainframe.exports.tables import Encoding
+from chainframe.exports.watermark import height_of
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 

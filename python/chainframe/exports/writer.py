@@ -13,9 +13,9 @@ from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import NumericOverflowError
 from chainframe.exports.directory import STAGING
-from chainframe.exports.high_water_mark import WATERMARK, height_of
 from chainframe.exports.manifest import Part, Progress
 from chainframe.exports.tables import release_memory, write_table
+from chainframe.exports.watermark import WATERMARK, height_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -69,7 +69,7 @@ class WatermarkMatcher:
         self._set = set(self._known)
         if not any(self._is_unique(0, length) for length in range(1, len(self._known) + 1)):
             raise ExportError(
-                f"since: cannot find an unambiguous high-water mark: the newest {len(self._known)} records are "
+                f"since: cannot find an unambiguous watermark: the newest {len(self._known)} records are "
                 "duplicates; export without since"
             )
         self._absent = absent

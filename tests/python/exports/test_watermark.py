@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chainframe as cf
-from chainframe.exports.high_water_mark import Absent, WatermarkMatcher
+from chainframe.exports.watermark import Absent, WatermarkMatcher
 
 
 def pairs(keys: list[str]) -> list[tuple[str, int | None]]:
