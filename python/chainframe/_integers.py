@@ -14,7 +14,7 @@ MAX_SHOWN = 80
 
 def check_count(value: object, parameter: str, most: int = MAX_COUNT) -> None:
     """Raises `InvalidParameterError` for anything but an integer from 1 to `most`."""
-    # Those of numpy are integers as well.
+    # Integers of numpy are accepted as well.
     count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
     if not 1 <= count <= most:
         limit = "2^63-1" if most == MAX_COUNT else most

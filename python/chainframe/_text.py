@@ -14,9 +14,9 @@ NOT_PLAIN = re.compile(r"[^\n\t -~]")
 USER_PART = re.compile(r"^((?:[a-z][a-z0-9+.-]*:)?//)?.*@", re.IGNORECASE | re.DOTALL)
 # `pathlib` makes one slash of two.
 USER_PART_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2})\S*@", re.IGNORECASE)
-# A store takes its signature there, and a database its password.
-# Either its password or its query has what ends the other.
+# A "?" or "#" before an "@" is part of a password, or the "@" is part of a query: all but the scheme is hidden.
 AMBIGUOUS_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2})[^\s?#]*[?#]\S*@\S*", re.IGNORECASE)
+# A query may hold the signature of a store, or the password of a database.
 QUERY_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2}[^\s?#]*)[?#][^\s'\")]+", re.IGNORECASE)
 
 

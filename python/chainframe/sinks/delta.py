@@ -116,7 +116,7 @@ class DeltaSink(Sink):
         if change.rows is None or self._table is None:
             return None
         arrow: Any = load("pyarrow")
-        # Not that of a data set, which pyarrow has of fewer tables.
+        # Not the schema of a pyarrow data set: of some tables the library makes none.
         return changed_column(change.rows, arrow.schema(self._table.schema().to_arrow()))
 
     def _stored(self, table: deltalake.DeltaTable) -> Position | None:

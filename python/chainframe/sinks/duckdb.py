@@ -190,7 +190,7 @@ class DuckDbSink(Sink):
 
 def _kind(error: duckdb.Error) -> Failure:
     if isinstance(error, duckdb.TransactionException):
-        # Of COMMIT, whose error may be one of the disk.
+        # COMMIT raises it too, and then its cause may be the disk.
         is_conflict = "conflict" in str(error).lower() or STATE in str(error) or "PRIMARY KEY" in str(error)
         return Failure.CONFLICT if is_conflict else Failure.MAY_PASS
     if any(problem in str(error) for problem in DAMAGED):
@@ -253,7 +253,7 @@ def _is_open(path: Path) -> bool:
     """Tell whether this process has a file open. On Unix, to close it once more ends the locks of its connections."""
     file = path.stat()
     for descriptor in Path("/dev/fd").iterdir():
-        # That of the listing is closed.
+        # The descriptor by which the directory was listed is closed.
         with suppress(OSError):
             if os.path.samestat(os.fstat(int(descriptor.name)), file):
                 return True

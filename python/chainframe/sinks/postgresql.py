@@ -187,7 +187,7 @@ class PostgresqlSink(Sink):
                 if self._idle_timeout is not None:
                     with self._connection.cursor() as cursor:
                         cursor.execute("SELECT set_config('idle_session_timeout', $1, false)", (self._idle_timeout,))
-            # Also if the setting could not be restored.
+            # In a block of its own: it has to happen even if the setting could not be restored.
             with suppress(adbc_driver_manager.Error):
                 self._connection.adbc_connection.set_autocommit(self._was_autocommit)
 
@@ -221,7 +221,7 @@ class PostgresqlSink(Sink):
 
     def _has_work(self) -> bool:
         if self._was_autocommit:
-            # Of a BEGIN of the caller's.
+            # With autocommit, only a BEGIN of the caller opens a transaction.
             return True
         with self._connection.cursor() as cursor:
             found: bool = _one(cursor, HAS_WORK)[0]
