@@ -11,7 +11,10 @@ from repository import ROOT
 
 PAGES = sorted((ROOT / "docs" / "internals").glob("*.md"))
 # Pages with a table of all files of a folder, and files that are clear from the others.
-TABLES = {"readers.md": ("src/query/snapshot", {"growth.rs", "list.rs"})}
+TABLES = {
+    "readers.md": ("src/query/snapshot", {"growth.rs", "list.rs"}),
+    "datasets.md": ("python/chainframe/datasets", {"__init__.py"}),
+}
 
 
 def named(text: str) -> set[str]:
@@ -29,9 +32,9 @@ def test_files_named_by_a_page_exist(page: Path) -> None:
 def test_table_of_files_is_complete(page: str) -> None:
     folder, clear = TABLES[page]
     text = (ROOT / "docs" / "internals" / page).read_text("utf-8")
-    files = {path.name for path in (ROOT / folder).glob("*.rs")}
+    files = {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
     assert files - clear == {Path(path).name for path in named(text) if Path(path).parent == Path(folder)} - clear
-    short = set(re.findall(r"`(\w+\.rs)`", text))
+    short = set(re.findall(r"`(\w+\.(?:rs|py))`", text))
     assert short <= files
 
 
