@@ -2,8 +2,7 @@
 
 use std::ffi::CString;
 use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -11,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::awaited_only::{AwaitGuard, awaited_only};
+use super::block_on::{Kept, Work};
 use super::finalize;
 use super::future_awaiter::FutureAwaiter;
 use crate::client::{Client, Error};
@@ -19,7 +19,7 @@ use crate::client::{Client, Error};
 pub enum AsyncStep {
     Done(Py<PyAny>),
     /// The next step is made when this future of a client is done.
-    Wait(Client, Pin<Box<dyn Future<Output = ()> + Send>>),
+    Wait(Client, Work),
 }
 
 type Next = Box<dyn FnMut(Python<'_>) -> PyResult<AsyncStep> + Send>;
@@ -216,26 +216,18 @@ where
     F: Future<Output = T> + Send + 'static,
     C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
-    let result = Arc::new(Mutex::new(None));
     let client = client.clone();
     let mut start = Some(start);
-    let mut convert = None;
+    let mut started = None;
     Coroutine::new(name, move |py| {
         if let Some(start) = start.take() {
-            let (future, converter) = start(py)?;
-            convert = Some(converter);
-            let result = result.clone();
-            return Ok(AsyncStep::Wait(
-                client.clone(),
-                Box::pin(async move {
-                    let value = future.await;
-                    *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-                }),
-            ));
+            let (future, convert) = start(py)?;
+            let (work, kept) = Kept::of(future);
+            started = Some((kept, convert));
+            return Ok(AsyncStep::Wait(client.clone(), work));
         }
-        let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match value.zip(convert.take()) {
-            Some((value, convert)) => convert(py, value).map(AsyncStep::Done),
+        match started.take() {
+            Some((kept, convert)) => convert(py, kept.take()?).map(AsyncStep::Done),
             None => Err(Error::Internal("a task ended early".into()).into()),
         }
     })

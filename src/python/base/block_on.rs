@@ -2,9 +2,10 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -125,6 +126,30 @@ impl Interrupt for SignalWatcher {
     }
 }
 
+/// A future that keeps its value elsewhere. Tasks of this one type are compiled once, and not once for each value.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The place of the value of a work.
+pub struct Kept<T>(Arc<Mutex<Option<T>>>);
+
+impl<T: Send + 'static> Kept<T> {
+    pub fn of(future: impl Future<Output = T> + Send + 'static) -> (Work, Self) {
+        let kept = Arc::new(Mutex::new(None));
+        let value = kept.clone();
+        let work = Box::pin(async move {
+            let made = future.await;
+            *value.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        });
+        (work, Self(kept))
+    }
+
+    /// The value, once the task of the work has ended.
+    pub fn take(&self) -> PyResult<T> {
+        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        value.ok_or_else(|| Error::Internal("a task ended early".into()).into())
+    }
+}
+
 /// Runs a future of a client while this thread waits detached from the interpreter. A signal drops the future and is
 /// raised, also one that comes together with the result: what must not be lost stays where the future put it.
 pub fn block_on<T: Send + 'static>(
@@ -138,35 +163,37 @@ pub fn block_on<T: Send + 'static>(
 pub fn block_on_interruptible<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,
-    interrupt: &impl Interrupt,
+    interrupt: &dyn Interrupt,
     future: impl Future<Output = T> + Send + 'static,
 ) -> PyResult<T> {
+    let (work, kept) = Kept::of(future);
+    wait_for(py, client, interrupt, work)?;
+    kept.take()
+}
+
+fn wait_for(py: Python<'_>, client: &Client, interrupt: &dyn Interrupt, work: Work) -> PyResult<()> {
     log::check_not_in_handler()?;
     let context = log::refresh(py)?;
     if let Some(time) = client.virtual_time() {
         check_process(time)?;
-        return run_in_virtual_time(py, time, interrupt, log::scope(context, future));
+        return run_in_virtual_time(py, time, interrupt, log::scope(context, work));
     }
-    let (sender, receiver) = sync_channel(1);
-    // The future runs on the runtime's threads, not on this one, so that a page costs no change of threads.
+    let (running, ended) = channel::<()>();
+    // The work is done by the runtime's threads, not by this one, so that a page costs no change of threads.
     let task = spawn(log::scope(context, async move {
-        let value = future.await;
+        let _running = running;
+        work.await;
         log::flushed().await;
-        let _ = sender.send(value);
     }))?;
     let _abort = AbortOnDrop::new(&task);
-    let receiver = Mutex::new(receiver);
+    let ended = Mutex::new(ended);
     loop {
-        let received = finalize::detach(py, || {
-            receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_POLL_INTERVAL)
+        let waited = finalize::detach(py, || {
+            ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_POLL_INTERVAL)
         });
         interrupt.check(py)?;
-        match received {
-            Ok(value) => return Ok(value),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::Internal("a task ended early".into()).into());
-            }
+        if waited == Err(RecvTimeoutError::Disconnected) {
+            return Ok(());
         }
     }
 }
@@ -181,31 +208,24 @@ pub fn check_process(time: &VirtualTime) -> PyResult<()> {
 }
 
 /// Runs the tasks of all callers in this thread until this one has ended.
-fn run_in_virtual_time<T: Send + 'static>(
+fn run_in_virtual_time(
     py: Python<'_>,
     time: &VirtualTime,
-    interrupt: &impl Interrupt,
-    future: impl Future<Output = T> + Send + 'static,
-) -> PyResult<T> {
-    let (sender, receiver) = sync_channel(1);
-    let task = time.spawn(async move {
-        let _ = sender.send(future.await);
-    });
+    interrupt: &dyn Interrupt,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> PyResult<()> {
+    let task = time.spawn(work);
     let _abort = AbortOnDrop::new(&task);
     loop {
         finalize::detach(py, || time.run());
-        let received = receiver.try_recv();
-        if !matches!(received, Err(TryRecvError::Empty)) {
+        let has_ended = task.is_finished();
+        if has_ended {
             let runtime = handle()?;
             finalize::detach(py, || runtime.block_on(log::flushed()));
         }
         interrupt.check(py)?;
-        match received {
-            Ok(value) => return Ok(value),
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => {
-                return Err(Error::Internal("a task ended early".into()).into());
-            }
+        if has_ended {
+            return Ok(());
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
-use super::block_on::{AbortOnDrop, check_process, spawn};
+use super::block_on::{AbortOnDrop, Work, check_process, spawn};
 use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
@@ -33,7 +32,7 @@ pub(super) struct FutureAwaiter {
 }
 
 impl FutureAwaiter {
-    pub fn start(py: Python<'_>, client: &Client, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
+    pub fn start(py: Python<'_>, client: &Client, future: Work) -> PyResult<Self> {
         static GET_RUNNING_LOOP: MadeOnce<PyAny> = MadeOnce::new();
         log::check_not_in_handler()?;
         if finalize::is_closing() {
