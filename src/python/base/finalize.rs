@@ -119,7 +119,7 @@ fn interrupt_main(py: Python<'_>) -> PyResult<()> {
 /// Has the exit hook called before the interpreter finalizes.
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if !is_main_interpreter(module.py()) {
-        // It may end after the main one has begun to: a thread that enters the hook then does not get back.
+        // A subinterpreter may end after the main interpreter has begun to: a thread that enters the hook then never returns.
         return Ok(());
     }
     let hook = wrap_pyfunction!(before_exit, module)?;

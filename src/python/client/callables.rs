@@ -70,7 +70,7 @@ pub struct Callables {
 }
 
 impl Callables {
-    /// Those of a client that is derived from `owner`, whose callables these are.
+    /// The callables of a client that is derived from `owner`, to which these belong.
     pub fn derived(&self, py: Python<'_>, owner: &Py<PyAny>) -> Self {
         Self {
             on_attempt: self.on_attempt.derived(owner.clone_ref(py)),

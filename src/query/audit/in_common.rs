@@ -17,7 +17,7 @@ struct ListBlocks {
 
 #[derive(Debug)]
 struct Record {
-    /// Its height and block, if every list shows the same ones.
+    /// Height and block of the record, if every list shows the same ones.
     place: Option<(i64, u64)>,
     shown_by: Vec<u32>,
     /// Other lists that should have it, by the values that it shows.

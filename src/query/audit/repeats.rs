@@ -62,12 +62,12 @@ pub enum Look {
 }
 
 impl Repeats {
-    /// Those that an earlier run did not prove.
+    /// The equal records that an earlier run did not prove.
     pub fn continued(open: &[Repeat]) -> Self {
         Self { open: open.to_vec(), ..Self::default() }
     }
 
-    /// Those that are still to be proven.
+    /// The equal records that are still to be proven.
     pub fn open(&self) -> &[Repeat] {
         &self.open
     }

@@ -93,7 +93,7 @@ impl ShortPages {
             return !is_known;
         }
         let Some(row) = latest.0.iter().rposition(|latest| *latest == key) else {
-            // It lies further up than records are known, or was left out.
+            // The record lies further up than records are known, or was left out.
             if is_known {
                 self.stage = Stage::Unproven;
             }

@@ -33,9 +33,9 @@ pub struct End {
 
 /// Rows of a response that are about to be returned.
 pub struct Returned<'a> {
-    /// Those that the reader accepted.
+    /// Range of the rows that the reader accepted.
     pub rows: Range<usize>,
-    /// Those of them that do not contradict the arguments; all if `None`.
+    /// Indices of the accepted rows that do not contradict the arguments; all of them if `None`.
     pub kept: Option<&'a [u32]>,
     pub seen: Seen,
 }

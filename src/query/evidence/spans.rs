@@ -37,7 +37,7 @@ impl Spans {
     /// Adds the latest range to the others.
     fn join(&mut self) {
         let Some((mut first, mut last)) = self.latest.take() else { return };
-        // Those that it touches, the highest first.
+        // The ranges that the latest one touches, the highest first.
         while let Some((&low, &high)) = self.spans.range(..=last.saturating_add(1)).next_back()
             && high >= first.saturating_sub(1)
         {

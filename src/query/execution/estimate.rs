@@ -292,13 +292,13 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     if is_last_year && page.columns.rows() > 0 && wanted > records {
         limitations.push(last_year(""));
     }
+    // Only reading the ranges of a divided list shows that one of them is too long.
+    let is_divided_list = page.total.is_some_and(|total| is_divided(query, total));
     if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
         limitations.push(at_window(query, &name, records, Some(total)));
     } else if wanted > records && continues(query, page, records) {
         limitations.push(UNKNOWN_LENGTH.into());
-    } else if page.total.is_some_and(|total| is_divided(query, total)) {
-        // Its ranges may not divide it, which only reading them shows.
-    } else if wanted > records && query.reaches_result_window(records) {
+    } else if wanted > records && query.reaches_result_window(records) && !is_divided_list {
         limitations.push(at_window(query, &name, records, None));
     }
     let requested = query.slices().hashes(slice).len() as u64;

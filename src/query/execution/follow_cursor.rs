@@ -18,7 +18,7 @@ pub(super) enum Position {
     /// Before the first round of one that starts at the beginning.
     Beginning,
     After(FollowState),
-    /// That of each list of a set.
+    /// Positions of the lists of a set.
     Set {
         /// Position of a list that joins the set later.
         new: Box<Position>,

@@ -135,7 +135,7 @@ impl FollowPlan {
         let endpoint = list.endpoint();
         let spec = FollowSpec {
             endpoint: endpoint.name,
-            // That of a time takes requests, which come with the first step.
+            // The lowest height of a time takes requests, which come with the first step.
             low: 0,
             changes: options.changes,
             settle: options.settle as i64,

@@ -40,7 +40,7 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
 
 pub(super) struct Positions<'q> {
     heights: ChainHeights<'q>,
-    /// Those that other lists of a set have found.
+    /// Heights that other lists of a set have found.
     shared: Option<&'q SharedHeights>,
     kept: Option<KeptPositions<'q>>,
     report: &'q SharedReport,

@@ -48,7 +48,7 @@ pub(super) struct ReadDown {
 
 impl ReadDown {
     pub fn new(list: &Query, repeats: u32) -> Self {
-        // It stops anywhere: no record of the beginning may be skipped.
+        // The caller may stop at any record: none of the beginning may be skipped.
         let run = Run::new(&QueryStart::from(list.limited_to(u64::MAX)));
         Self {
             // A replaced first page can only be requested again while it is held back.

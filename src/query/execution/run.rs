@@ -288,7 +288,7 @@ impl Run {
             let response = tokio::select! {
                 biased;
                 response = fetcher.next_response() => response,
-                // That of a later page: there is room for another request.
+                // The response to the request for a later page has come: there is room for another request.
                 () = responses.notified() => continue,
             };
             let response = match response {

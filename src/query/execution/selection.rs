@@ -27,7 +27,7 @@ pub(super) enum Selection {
 }
 
 impl Selection {
-    /// Those rows of a list that were not returned before.
+    /// The selected rows of a list that were not returned before.
     pub fn of_fresh(self, fresh: Option<&[u32]>) -> Self {
         match (self, fresh) {
             (Self::All, Some(fresh)) => Self::Rows(fresh.to_vec()),
@@ -123,7 +123,7 @@ impl Selector<'_> {
         kept
     }
 
-    /// Those rows of a slice of times that lie within it.
+    /// The rows of a slice of times whose times lie within the slice.
     fn rows_in_time(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
         let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
         // Tokens are filtered by a time that is not that of a block.
@@ -146,7 +146,7 @@ impl Selector<'_> {
         rows
     }
 
-    /// Those rows of a slice of values that lie within it, and that the list itself did not return.
+    /// The rows of a slice of values whose values lie within the slice, and that the list itself did not return.
     fn rows_of_values(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
         let Some(range) = self.query.slices().value_range(self.slice) else { return rows };
         let divider = self.query.endpoint().divider();

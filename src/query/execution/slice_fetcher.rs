@@ -26,7 +26,7 @@ pub(super) const HELD: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
     No,
-    /// It had ended when the caller stopped it, or its last request was in flight, which verifies what was read.
+    /// The list had ended when the caller stopped it, or its last request was in flight, which verifies what was read.
     AtEnd,
     /// The caller ended it before its own end.
     BeforeEnd,

@@ -353,7 +353,7 @@ impl SharedReport {
 
     /// Marks the end of the run, which is complete if no reason says otherwise.
     pub(in crate::query) fn finish(&self) {
-        // Those of the lists of a set were added together.
+        // The spellings of all lists of a set were added together.
         self.doubt_spellings();
         if let Some(reason) = self.empty_responses_reason() {
             self.add_reason(reason);

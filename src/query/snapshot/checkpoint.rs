@@ -37,7 +37,7 @@ pub struct ListCheckpoint {
 #[derive(Debug, Default)]
 pub struct Accepted {
     pub rows: Range<usize>,
-    /// Those of the rows that were not returned before; all if `None`.
+    /// Indices of the rows that were not returned before; all rows if `None`.
     pub fresh: Option<Vec<u32>>,
     /// Position of the list before those rows.
     pub before: ListCheckpoint,

@@ -37,7 +37,7 @@ struct Delivery<'r> {
 /// Rows of the response that come next in the list.
 struct Next {
     rows: Range<usize>,
-    /// Those that belong to the result.
+    /// The rows that belong to the result.
     selection: Selection,
     /// Offset of the first of them.
     offset: u64,

@@ -252,7 +252,7 @@ impl Run {
         let end = self.output.delivered + division.remaining;
         let before = (division.total - division.remaining).saturating_sub(self.output.delivered);
         self.dividing = Dividing::Divided(DividedList { sample, division, end, before });
-        // Its laws are about records in their order.
+        // The laws of the evidence are about records in their order, which the ranges do not have.
         self.output.evidence = Evidence::default();
         self.current = CurrentSlice::default();
         self.next_slice = 1;
