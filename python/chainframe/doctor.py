@@ -26,6 +26,9 @@ from chainframe import (
     Deployment,
     PermissionDeniedError,
     RateLimitError,
+    ResponseFormatError,
+    ServiceError,
+    TransportError,
 )
 from chainframe._arguments import similar
 from chainframe._native import _proxy, _signature
@@ -301,4 +304,6 @@ def _code(error: ChainframeError) -> int:
         return AUTHENTICATION
     if isinstance(error, RateLimitError):
         return RATE_LIMIT
-    return NETWORK if error.retryable else REFUSED
+    if isinstance(error, ServiceError | TransportError | ResponseFormatError):
+        return NETWORK if error.retryable else REFUSED
+    return USAGE

@@ -256,8 +256,8 @@ class SettledWriter(ParquetWriter):
 
 
 def _emptied(earlier: pa.Table, now: pa.Table) -> list[str]:
-    """Names of the columns that had values in rows of the earlier exports, and have none in the same heights now."""
-    had = [name for name in now.schema.names if earlier[name].null_count < earlier.num_rows]
+    """Names of the columns with a value in every row of the earlier exports, and none in the same heights now."""
+    had = [name for name in now.schema.names if not earlier[name].null_count]
     return [name for name in had if now.num_rows and now[name].null_count == now.num_rows]
 
 
@@ -265,7 +265,7 @@ def _advice(emptied: list[str]) -> str:
     if emptied:
         # Corrections would remove the values.
         names = ", ".join(emptied)
-        return f"no record has {names} now: when the service sends this again, export with a larger settle"
+        return f"export with a larger settle, but not before the service sends {names} again, which no record has now"
     return "export with a larger settle"
 
 

@@ -17,7 +17,8 @@ def advised(error: ChainframeError, follow: Any, *, has_rows: bool) -> Chainfram
         message = f"{error}; with sync, pass reset=True to fetch the table again"
         absent = follow.report.members_absent
         if absent:
-            message += f"; no record has {', '.join(absent)}: a service that dropped a member has changed every height"
+            names = ", ".join(absent)
+            message += f"; no record has {names}: if the service sent this before, that has changed every height"
         return ReorganizationError(message, height=error.height)
     if isinstance(error, FollowGapError):
         message = f"{error}; in place of sync, to_parquet_series(settle=...) keeps such a list"

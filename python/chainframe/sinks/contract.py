@@ -354,16 +354,19 @@ def database_errors(
         if kind is Failure.CONFLICT:
             raise overtaken(name) from error
         message = f"{name}: {one_line(error)}"
-        # A traceback shows the text of the cause.
-        cause = error if without_secrets_of_urls(str(error)) == str(error) else None
         number = _disk_errno(error)
         may_pass = kind is Failure.MAY_PASS and number is None
-        raise ExportError(message, path=name, errno=number, retryable=may_pass) from cause
+        raise ExportError(message, path=name, errno=number, retryable=may_pass) from _cause(error)
     except BaseException as error:
         # A library in Rust panics, for example in a process that was forked after its first use.
         if type(error).__name__ != "PanicException":
             raise
-        raise ExportError(f"{name}: {one_line(error)}", path=name) from error
+        raise ExportError(f"{name}: {one_line(error)}", path=name) from _cause(error)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """Return the error as a cause, whose text a traceback shows, unless the text has secrets."""
+    return error if without_secrets_of_urls(str(error)) == str(error) else None
 
 
 def _disk_errno(error: Exception) -> int | None:

@@ -46,7 +46,6 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
     names = {wire: name for name, field in fields.items() for wire in field["wire"]}
     names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
     names |= {name: name for name in fields}
-    selecting = _selecting(call)
     gathered: dict[str, list[Any]] = {name: [] for name in fields}
     sources: list[str] = []
     for source, row in rows:
@@ -68,11 +67,19 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
                 values[name] = _value(kind, _to_builtin(value))
             except (ArithmeticError, LookupError, TypeError, ValueError):
                 raise ConfigError(f"{call}: {source}: {name} must be {EXPECTED[kind]}; got {short(value)}") from None
-        if selecting and all(values[name] in {None, ""} for name in selecting):
-            raise ConfigError(f"{call}: {source} must have {' or '.join(selecting)}: no request returns it without")
         for name, value in values.items():
             gathered[name].append(value)
     return Columns(gathered, sources)
+
+
+def check_selected(call: str, columns: Columns) -> None:
+    """Raise `ConfigError` for a row that no request returns, since it lacks what the required argument selects by."""
+    selecting = _selecting(call)
+    if not selecting:
+        return
+    for index, source in enumerate(columns.sources):
+        if all(columns.values[name][index] in {None, ""} for name in selecting):
+            raise ConfigError(f"{call}: {source} must have {' or '.join(selecting)}: no request returns it without")
 
 
 @cache

@@ -79,6 +79,7 @@ def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> No
         ({}, [{"kind": "status", "status": 503}], 5, "request"),
         ({"MAIN_CHAIN": "ELSEWHERE"}, [], 9, "request"),
         ({"DEPLOYMENT": '{"main": "elsewhere"}'}, [], 9, "request"),
+        ({"MAX_REQUESTS": "1"}, [], 2, "zone request"),
     ],
 )
 def test_failed_check_has_a_line_and_an_exit_code(

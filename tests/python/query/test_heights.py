@@ -96,6 +96,8 @@ def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     names = rf"chain must be one of main, zone, {client.main_chain}, {client.zone_chain}; got \"ELSEWHERE\"$"
     with pytest.raises(cf.InvalidParameterError, match=names):
         client.height_at("2024-01-01T00:00Z", chain="ELSEWHERE")
+    with pytest.raises(cf.InvalidParameterError, match=r"^chain must be one of main, .*; got None$"):
+        client.height_at("2024-01-01T00:00Z", chain=None)  # type: ignore[arg-type]
     for time, problem in (
         ("soon", 'with a UTC offset, or an integer of Unix seconds or milliseconds; got "soon"$'),
         ("2026-01-01", r'must have a UTC offset: Z, or one such as \+02:00; got "2026-01-01"$'),

@@ -276,6 +276,20 @@ def test_number_without_a_text_is_no_full_disk(monkeypatch: pytest.MonkeyPatch, 
     assert fail(f"cannot write: {original(errno.ENOSPC)}") == (errno.ENOSPC, False)
 
 
+def test_panic_of_a_library_is_an_error_whose_cause_has_no_secrets() -> None:
+    panic = type("PanicException", (BaseException,), {})
+
+    def fail(message: str) -> cf.ExportError:
+        with pytest.raises(cf.ExportError) as caught, database_errors(TABLE, OSError, lambda _: Failure.MAY_PASS):
+            raise panic(message)
+        return caught.value
+
+    error = fail("x s3://key:canary-1@host/b")
+    assert "canary-1" not in f"{error} {error.__cause__}"
+    assert not error.retryable
+    assert str(fail("no runtime").__cause__) == "no runtime"
+
+
 @pytest.mark.parametrize("name", ["x.duckdb", "delta"])
 def test_place_where_no_table_can_be_is_named_before_anything_is_sent(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
