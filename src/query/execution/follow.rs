@@ -193,12 +193,6 @@ impl Follow {
             }
             match self.respond(request).await {
                 Ok(events) => {
-                    if let Some((first, last)) = self.follower().take_lacking() {
-                        self.report.add_contradiction(format!(
-                            "Heights {first} to {last} lack records that another response showed, although a block above \
-                             them is the same: a part of the service may lack them"
-                        ));
-                    }
                     if !events.is_empty() {
                         self.repeats = 0;
                     }

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use super::discarded::Discarded;
 use super::fingerprint::RowFacts;
 use super::first_records::{FirstRecords, Rechecked};
 use super::pace::Pace;
@@ -65,8 +64,6 @@ pub(super) enum Conclusion {
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub reading: Reading,
-    /// The records of its pages.
-    pub rows: Vec<RowFacts>,
     pub pages: u64,
     pub first_records: FirstRecords,
     /// Hash of the first page.
@@ -107,9 +104,6 @@ pub struct Follower {
     pub(super) state: Option<FollowState>,
     pub(super) phase: Phase,
     pub(super) round: Round,
-    /// Records of the rounds before this one that were discarded.
-    pub(super) discarded: Discarded,
-    pub(super) lacking: Option<(i64, i64)>,
     /// The chain's newest block, where another list shows it.
     pub(super) head: Option<ChainHead>,
     last_request: LastRequest,
@@ -134,8 +128,6 @@ impl Follower {
             last_request: LastRequest::List,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
-            discarded: Discarded::default(),
-            lacking: None,
             span: 1,
             pace: Pace::default(),
             now: Duration::ZERO,
@@ -228,7 +220,6 @@ impl Follower {
     /// Takes a page of the reading.
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.reading.push(rows);
-        self.round.rows.extend_from_slice(rows);
         self.round.pages += 1;
         self.round.first_records.take(rows);
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
@@ -326,7 +317,6 @@ impl Follower {
     /// Repeats the round, since a request of it failed or the list changed meanwhile.
     pub fn repeat(&mut self) {
         if !matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
-            self.discarded.add(&self.round.rows);
             self.phase = Phase::Resting { until: Duration::ZERO };
             // The failed round has found the head and delivered nothing. With that head the next one would have no news.
             self.head = self.state.as_ref().and_then(FollowState::last_round).and_then(|last| last.head);
@@ -345,7 +335,6 @@ impl Follower {
 
     /// Ends the round. Heights that are due at once begin another one.
     pub(super) fn rest(&mut self) {
-        self.discarded = Discarded::default();
         let interval = self.pace.interval(self.spec.poll);
         self.phase = match self.spec.poll {
             Poll::Once => Phase::Finished,

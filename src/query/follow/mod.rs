@@ -39,7 +39,6 @@
 //! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
-mod discarded;
 mod fingerprint;
 mod first_records;
 mod follower;

@@ -13,7 +13,6 @@ impl Round {
     pub fn new(overlap: Option<i64>) -> Self {
         Self {
             reading: Reading::down(overlap),
-            rows: Vec::new(),
             pages: 0,
             first_records: FirstRecords::default(),
             first_page: 0,
@@ -252,8 +251,6 @@ impl Follower {
 
     /// Delivers what was read down, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
-        let heights = self.round.reading.complete_from()..=self.round.target;
-        self.lacking = self.discarded.lacking(&self.round.rows, &heights);
         match conclusion {
             Conclusion::Deliver => Ok(self.deliver_reading(Vec::new())),
             Conclusion::Changed(height) => Err(self.spec.changed(height)),
@@ -297,12 +294,6 @@ impl Follower {
         self.state = Some(state);
         self.rest();
         events
-    }
-
-    /// The first and the last height of which the latest round lacks records that a discarded one had. They may have been
-    /// removed, so that another round would lack them, too.
-    pub fn take_lacking(&mut self) -> Option<(i64, i64)> {
-        self.lacking.take()
     }
 
     pub(super) fn deliver(state: &mut FollowState, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
