@@ -116,7 +116,10 @@ impl Growth {
             self.most = 0;
             return;
         }
-        if rows.len() == 1 && is_of_head(&0) {
+        let length = response.total.or(response.total_pages);
+        let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
+        // A part of the service that does not know of the growth may have answered.
+        if rows.len() == 1 && (is_of_head(&0) || growth < self.most && rows.height(0) < self.top) {
             return;
         }
         let height = if rows.len() == 1 { rows.height(0) } else { None };

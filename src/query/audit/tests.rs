@@ -367,6 +367,24 @@ fn growth_that_shows_an_older_record_is_compared_with_the_first_page() {
 }
 
 #[test]
+fn part_of_the_service_that_knows_no_growth_shows_no_older_record() {
+    let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
+    let mut take = |request: PageRequest, heights: &[i64], total_pages, returned| {
+        let rows = self::heights(heights);
+        let total_pages = Some(total_pages);
+        let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
+        let seen = Seen { length: Some(4), drift: 0 };
+        audit.on_response(&request, &response, &Returned { rows: 0..returned, kept: None, seen }).unwrap();
+        audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
+    };
+    assert_eq!(take(PageRequest::first(3), &[9, 8, 7], 2, 3), None);
+    let probe = PageRequest { page: 4, purpose: Purpose::CountProbe, ..PageRequest::first(1) };
+    assert_eq!(take(probe, &[6], 7, 0), Some((4, 1)));
+    assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 4, 0), Some((4, 1)));
+    assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 7, 0), Some((1, 6)));
+}
+
+#[test]
 fn list_that_ends_before_its_last_page_has_more_records() {
     let read = |pages: &[u64]| {
         let mut audit = ListAudit::new(LIST, 0, &[]);
