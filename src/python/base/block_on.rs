@@ -129,7 +129,7 @@ impl Interrupt for SignalWatcher {
 /// A future that keeps its value elsewhere. Tasks of this one type are compiled once, and not once for each value.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The place of the value of a work.
+/// Place for the value of a `Work`.
 pub struct Kept<T>(Arc<Mutex<Option<T>>>);
 
 impl<T: Send + 'static> Kept<T> {
