@@ -128,10 +128,10 @@ def for_arrow(path: Path) -> str:
     return text
 
 
-def is_utf8(path: str) -> bool:
-    """True unless a path has bytes that Python shows as surrogates."""
+def is_utf8(text: str) -> bool:
+    """True unless a path or a variable has bytes that Python shows as surrogates."""
     try:
-        path.encode()
+        text.encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -32,6 +32,7 @@ from chainframe import (
 )
 from chainframe._arguments import similar
 from chainframe._native import _proxy, _signature
+from chainframe._paths import is_utf8
 from chainframe._text import without_secrets
 from chainframe.errors.base import in_shell
 
@@ -122,7 +123,7 @@ def _settings(deployment: Deployment, given: dict[str, str]) -> Iterator[CheckRe
         value = os.environ.get(variable, "")
         if name in given:
             yield CheckResult(name, "ok", f"{without_secrets(given[name])} (from the command line)")
-        elif not _is_utf8(value):
+        elif not is_utf8(value):
             yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
         elif surplus := _surplus(value):
             yield CheckResult(name, "warn", f"{variable} has {surplus} around its value; remove it")
@@ -147,15 +148,6 @@ def _surplus(value: str) -> str:
     if value != value.strip():
         return "white space"
     return "quotes" if len(value) > 1 and value[0] == value[-1] and value[0] in QUOTES else ""
-
-
-def _is_utf8(value: str) -> bool:
-    """True unless Python has stored bytes of a variable, which are not UTF-8, as surrogates."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _self_test() -> CheckResult:

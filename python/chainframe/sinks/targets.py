@@ -34,7 +34,7 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
     if table is not None and not isinstance(table, str):
         raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
     if table is not None and ("\0" in table or not is_utf8(table)):
-        problem = f"({table!r}) must be Unicode text without null characters, as databases have names"
+        problem = f"({table!r}) must be Unicode text without null characters"
         raise InvalidParameterError(problem, parameter="table")
     if isinstance(target, Sink):
         _check_unnamed(table, "a Sink")

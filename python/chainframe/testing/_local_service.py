@@ -240,8 +240,9 @@ class LocalService(_Logged):
         Raises
         ------
         ConfigError
-            The call does not exist, a file cannot be read, or a field or value is invalid; the message names the line
-            or row. Or the file `db` cannot be written.
+            The call does not exist, a file cannot be read, a field or value is invalid, or a row lacks what the
+            required argument of the call selects by; the message names the line or row. Or the file `db` cannot be
+            written.
 
         Examples
         --------

@@ -64,7 +64,7 @@ impl Growth {
         }
         let is_single = request.limit == 1 && response.rows.len() == 1;
         let length = if is_single { response.total.or(response.total_pages) } else { response.total };
-        let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
+        let growth = self.growth(length);
         let reported = growth.max(u64::try_from(seen.drift).unwrap_or(0));
         if reported > self.most {
             self.most = reported;
@@ -83,6 +83,15 @@ impl Growth {
         if moved >= self.most {
             self.most = 0;
         }
+    }
+
+    /// Records by which a length is more than that of the snapshot.
+    fn growth(&self, length: Option<u64>) -> u64 {
+        length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known))
+    }
+
+    fn is_of_head(&self, key: u64) -> bool {
+        self.head.iter().any(|(_, known)| *known == key)
     }
 
     /// True if a response said that the list is longer than the records of its head left room for.
@@ -108,18 +117,17 @@ impl Growth {
     /// there before, or the chain was reorganized: then none of the records above it is on the first page.
     pub fn on_look(&mut self, response: &Response<'_>) {
         let rows = response.rows;
-        let is_of_head = |row: &usize| self.head.iter().any(|(_, key)| *key == rows.key(*row));
         if let Look::FirstPage(height) = self.look {
-            let mut of_head = (0..rows.len()).filter(is_of_head);
-            self.is_contradicted |= of_head.any(|row| rows.block(row).is_some() && rows.height(row) > Some(height));
+            self.is_contradicted |= (0..rows.len()).any(|row| {
+                self.is_of_head(rows.key(row)) && rows.block(row).is_some() && rows.height(row) > Some(height)
+            });
             self.look = Look::One;
             self.most = 0;
             return;
         }
-        let length = response.total.or(response.total_pages);
-        let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
+        let growth = self.growth(response.total.or(response.total_pages));
         // A part of the service that does not know of the growth may have answered.
-        if rows.len() == 1 && (is_of_head(&0) || growth < self.most && rows.height(0) < self.top) {
+        if rows.len() == 1 && (self.is_of_head(rows.key(0)) || growth < self.most && rows.height(0) < self.top) {
             return;
         }
         let height = if rows.len() == 1 { rows.height(0) } else { None };

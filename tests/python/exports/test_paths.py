@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -21,7 +20,6 @@ from chainframe._paths import local_path
 from chainframe.cli import main
 from chainframe.exports import Export
 from chainframe.testing import Cassette, LocalService
-from conftest import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -345,69 +343,6 @@ def test_command_refuses_a_name_that_contradicts_the_format(
     assert (at_service.request_count, list(tmp_path.iterdir())) == (sent, [])
     assert main(["blocks", "--max-items", "2", "-o", "b", "--format", "csv"]) == 0
     assert len(Path("b").read_text().splitlines()) == 3
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
-@pytest.mark.parametrize("method", ["to_csv", "to_json"])
-def test_file_that_is_not_regular_is_refused(
-    service: LocalService, client: cf.Client, tmp_path: Path, method: str
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    sent = service.request_count
-    for path in (tmp_path / "pipe", Path(os.devnull)):
-        for mode in ("resume", "overwrite", "error"):
-            with pytest.raises(cf.ExportError, match=r"is not a regular file|exists"):
-                getattr(client.blocks(), method)(path, mode=mode)
-    assert service.request_count == sent
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a device is a file on Unix only")
-def test_device_is_refused_wherever_a_file_is_read(
-    service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`/dev/null` in place of `/dev/zero`, which a fault would read until the memory is used up."""
-    device = tmp_path / "endless.jsonl"
-    device.symlink_to(os.devnull)
-    problem = "it is a device; name a file"
-    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        Cassette(device, mode="none")
-    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        service.load_cassette(device)
-    with pytest.raises(cf.ConfigError, match=rf"^ca_bundle \(.*\) cannot be read: {problem}$"):
-        service.client(base_url="https://127.0.0.1", ca_bundle=device)
-    with pytest.raises(cf.ConfigError, match=r"is not a regular file; name another$"):
-        service.load("blocks", device)
-    for name, value in environment(service).items():
-        monkeypatch.setenv(name, value)
-    assert main(["blocks", "--height", f"@{device}"]) == 2
-    assert f"cannot be read: {problem}" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
-def test_pipe_among_certificates_is_not_waited_for(service: LocalService, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(cf.ConfigError, match="must contain at least one PEM certificate"):
-        service.client(base_url="https://127.0.0.1", ca_bundle=tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
-def test_values_of_an_option_are_read_from_a_pipe(
-    service: LocalService,
-    client: cf.Client,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name, value in environment(service).items():
-        monkeypatch.setenv(name, value)
-    heights = "".join(f"{block.height}\n" for block in client.blocks(max_items=2))
-    os.mkfifo(tmp_path / "heights")
-    writer = Thread(target=(tmp_path / "heights").write_text, args=(heights,))
-    writer.start()
-    assert main(["blocks", "--height", f"@{tmp_path / 'heights'}"]) == 0
-    writer.join()
-    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no name of a file has a colon there")
