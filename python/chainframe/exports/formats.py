@@ -43,9 +43,11 @@ class _Csv:
         self._write(_as_text(batch, json.dumps), header=False)
 
     def _write(self, rows: pa.RecordBatch | pa.Table, *, header: bool) -> None:
-        text = pa.BufferOutputStream()
+        # The default pool keeps what it has got, as large pages of the system.
+        pool = pa.system_memory_pool()
+        text = pa.BufferOutputStream(pool)
         options = pyarrow.csv.WriteOptions(include_header=header)
-        pyarrow.csv.write_csv(rows, text, options)
+        pyarrow.csv.write_csv(rows, text, options, pool)
         self._sink.write(text.getvalue())
 
     def close(self) -> None:

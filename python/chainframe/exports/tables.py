@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 ROWS_PER_GROUP = 131_072
-# A group is held until it is written.
-BYTES_PER_GROUP = 16 << 20
+# A group is held until it is written. With 16 MiB a process takes 7 MiB more, and a file is 1 % smaller.
+BYTES_PER_GROUP = 8 << 20
 # The writer holds a page and a dictionary of each column. 512 KiB are 11,000 addresses. Files with larger ones were not
 # read faster.
 BYTES_PER_PAGE = 128 << 10

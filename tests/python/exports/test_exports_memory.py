@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainframe.exports import tables
 from chainframe.exports.tables import Encoding, order_of, order_of_files, write_table
 from strict_server import Request, Response, StrictServer, page_of
 
@@ -53,10 +52,7 @@ def test_file_of_large_rows_ends_at_20_mib(large: Any, tmp_path: Path) -> None:
     assert [row["height"] for part in export.parts for row in pq.read_table(part).to_pylist()] == [*range(99, 93, -1)]
 
 
-def test_group_of_large_rows_in_a_single_file_ends_early(
-    large: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tables, "BYTES_PER_GROUP", 8 * MEGABYTE)
+def test_group_of_large_rows_in_a_single_file_ends_early(large: Any, tmp_path: Path) -> None:
     export = large.to_parquet(tmp_path / "a.parquet")
     metadata = pq.read_metadata(export.path)
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
