@@ -257,34 +257,36 @@ class Reading:
 
     def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:
         """Reads the records that have some hashes, if responses show that these are all, or else the list."""
-        fetch = partial(self._with_hash, query, lookup)
         opened = self.requests.open(query) if len(lookup.hashes) > DIRECT else None
-        if opened is None or opened.page is None or self.narrowing.remainder(query).pages > len(lookup.hashes):
-            found = [lookup.fetched(value, fetch) for value in lookup.hashes]
-            count = 0 if opened is not None else len(self._expected)
-            if not lookup.is_certain:
-                if opened is not None and opened.page is None and len(self._expected):
-                    # The list was empty before a lookup found one of its records.
-                    self.requests.retire(query)
-                    opened = None
-                    count = len(self._expected)
-                opened = self.requests.open(query) if opened is None else opened
-                if opened.page is not None and self.narrowing.remainder(query).pages > len(lookup.directions):
-                    lookup.probe(opened.page, fetch)
-            page = None if opened is None else opened.page
-            if page is not None:
-                self._expected.add(page, Source(query, 1))
-            # A response may show a record that none of the lookups returned.
-            if lookup.is_certain and self._expected.is_in(found):
-                if opened is not None and page is not None:
-                    yield from self._instead(opened, [])
-                yield from found
+        if opened is not None and opened.page is not None:
+            is_short = self.narrowing.remainder(query).pages <= len(lookup.hashes)
+            if is_short:
+                yield from opened.batches()
                 return
-            for run in [run for run in self.requests.runs if run != query]:
-                self.requests.retire(run)
-            self._expected.forget_newer(count, page)
-        opened = self.requests.open(query) if opened is None else opened
-        yield from opened.batches()
+        fetch = partial(self._with_hash, query, lookup)
+        found = [lookup.fetched(value, fetch) for value in lookup.hashes]
+        if not lookup.is_certain and opened is not None and opened.page is None and len(self._expected):
+            # The list was empty before a lookup found one of its records.
+            self.requests.retire(query)
+            opened = None
+        num_older = len(self._expected) if opened is None else 0
+        if not lookup.is_certain:
+            opened = opened or self.requests.open(query)
+            if opened.page is not None and self.narrowing.remainder(query).pages > len(lookup.directions):
+                lookup.probe(opened.page, fetch)
+        page = None if opened is None else opened.page
+        if page is not None:
+            self._expected.add(page, Source(query, 1))
+        # A response may show a record that none of the lookups returned.
+        if lookup.is_certain and self._expected.is_in(found):
+            if opened is not None and page is not None:
+                yield from self._instead(opened, [])
+            yield from found
+            return
+        for run in [run for run in self.requests.runs if run != query]:
+            self.requests.retire(run)
+        self._expected.forget_newer(num_older, page)
+        yield from (opened or self.requests.open(query)).batches()
 
     def _with_hash(self, query: Query[Any], lookup: Lookup, value: str) -> pa.RecordBatch:
         """The records of a list that the API finds by a hash."""
