@@ -33,7 +33,7 @@ from chainframe.frames import load
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from chainframe import Client, Query
+    from chainframe import Client, Query, Records
     from chainframe._objects import Location
 
 EXACT = Context(prec=1_000)
@@ -142,33 +142,33 @@ class Verifier:
             yield from (f"{path.name}/{name}" for name in self._damaged(path, manifest))
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
-        has_heights = "height" in self._params or self._is_range
         if not self._manifest.rows:
             return
+        # A record of several lists is there several times, and its list is not read again.
+        is_list = not self._is_set()
+        if is_list:
+            yield from self._ways_of_list()
+        if self._call in SHARED and self.tx_id in self._columns:
+            yield "hashes", self.by_hashes
+        # With bounds of the amount, the export lacks some transfers of a transaction.
+        has_all = is_list and not {"min_amount", "max_amount"} & self._arguments.keys()
+        if has_all and self._call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self._columns):
+            yield "logs", self.by_logs
+
+    def _ways_of_list(self) -> Iterator[tuple[str, Callable[[], Found]]]:
+        columns = set(self._columns)
         laws = [law for law in LAWS if law["endpoint"] == self._call]
         # An export that continues another one has what was added only.
-        is_whole = self._manifest.since is None and not self._is_set()
-        if is_whole and any(set(law["columns"]) <= set(self._columns) for law in laws):
+        if self._manifest.since is None and any(columns.issuperset(law["columns"]) for law in laws):
             yield "invariants", self.by_invariants
-        if self._is_set():
-            # A record of several lists is there several times, and its list is not read again.
-            if self._call in SHARED and self.tx_id in self._columns:
-                yield "hashes", self.by_hashes
-            return
-        if (
-            has_heights
-            and self.height in self._columns
-            and not {"height", "block_hash", "tx_id"} & self._arguments.keys()
-        ):
+        has_heights = "height" in self._params or self._is_range
+        is_of_block = bool({"height", "block_hash", "tx_id"} & self._arguments.keys())
+        if has_heights and self.height in columns and not is_of_block:
             yield "heights", self.by_heights
         elif ENDPOINTS[self._call]["page_size_max"] and self._key:
             yield "pages", self.by_pages
-        if self._call == "transactions_by_hash" and {"tx_id", "height"} <= set(self._columns):
+        if self._call == "transactions_by_hash" and {"tx_id", "height"} <= columns:
             yield "heights", self.by_blocks
-        if self._call in SHARED and self.tx_id in self._columns:
-            yield "hashes", self.by_hashes
-        if self._call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self._columns):
-            yield "logs", self.by_logs
 
     def _is_set(self) -> bool:
         selecting = (name for name, param in self._params.items() if param["selects list"])
@@ -191,12 +191,16 @@ class Verifier:
         query: Query[Any] = getattr(self._client, call)(
             **arguments, **options, chain=self._chain.get(ENDPOINTS[call]["chain"])
         )
-        records = query.collect()
-        self._requests += records.report.requests
-        self._reasons |= dict.fromkeys(records.report.reasons)
+        records = self.collect(query)
         columns = self._columns if call == self._call else None
         numbers: Any = self._manifest.numbers
         return self.exact(records.to_arrow(numbers, columns=columns).to_pylist())
+
+    def collect(self, query: Query[Any]) -> Records[Any]:
+        records = query.collect()
+        self._requests += records.report.requests
+        self._reasons |= dict.fromkeys(records.report.reasons)
+        return records
 
     def exact(self, rows: list[Row]) -> list[Row]:
         """Numbers that were written as strings, in one spelling."""
@@ -306,36 +310,33 @@ class Verifier:
                 yield Difference(way, "changed", key, changed)
 
     def by_logs(self) -> Found:
-        contract = self._arguments["token_contract_address"]
-        transfers = defaultdict[str, list[Decimal]](list)
-        for row in self.rows(["tx_id", "amount", "state"]):
-            if row["state"] == "success" and row["tx_id"] and row["amount"] is not None:
-                transfers[row["tx_id"]].append(Decimal(str(row["amount"])))
-        if "min_amount" in self._arguments or "max_amount" in self._arguments or not transfers:
+        transfers = self.amounts_of_transactions()
+        if not transfers:
             return Found(0, [])
+        contract = self._arguments["token_contract_address"]
         scale = self.precision(contract)
         compared = 0
         differences: list[Difference] = []
         for tx_id in self._random.sample(sorted(transfers), min(self._sample, len(transfers))):
-            logs = self._client.logs(tx_id, chain=self._chain.get("main")).collect()
-            self._requests += logs.report.requests
-            self._reasons |= dict.fromkeys(logs.report.reasons)
+            logs = self.collect(self._client.logs(tx_id, chain=self._chain.get("main")))
             if not logs.report.complete:
                 continue
-            moved = [
-                Decimal(row.get(value, 1) if value else 1)
-                for name, value in TRANSFERS.items()
-                for row in logs.decode(_native.Event.named(name)).to_dicts()
-                if str(row["address"]).lower() == contract.lower()
-            ]
-            expected = [amount.scaleb(scale, EXACT) for amount in transfers[tx_id]]
-            compared += len(expected)
-            if sorted(moved) != sorted(expected):
-                kind = "changed"
-                if len(moved) != len(expected):
-                    kind = "missing" if len(moved) > len(expected) else "unexpected"
+            ours = [amount.scaleb(scale, EXACT) for amount in transfers[tx_id]]
+            theirs = list(transferred(logs, contract))
+            compared += len(ours)
+            if sorted(ours) != sorted(theirs):
+                more = "unexpected" if len(ours) > len(theirs) else "missing"
+                kind = "changed" if len(ours) == len(theirs) else more
                 differences.append(Difference("logs", kind, f"tx_id={tx_id}", ("amount",)))
         return Found(compared, differences)
+
+    def amounts_of_transactions(self) -> dict[str, list[Decimal]]:
+        """Amounts of the transfers of each transaction that succeeded."""
+        transfers = defaultdict[str, list[Decimal]](list)
+        for row in self.rows(["tx_id", "amount", "state"]):
+            if row["state"] == "success" and row["tx_id"] and row["amount"] is not None:
+                transfers[row["tx_id"]].append(Decimal(str(row["amount"])))
+        return transfers
 
     def by_invariants(self) -> Found:
         declared = {name for law in LAWS if law["endpoint"] == self._call for name in law["columns"]}
@@ -387,3 +388,11 @@ class Verifier:
                 if changed:
                     found.append(Difference(way, "changed", shown, changed))
         return found
+
+
+def transferred(logs: Records[Any], contract: str) -> Iterator[Decimal]:
+    """Amounts of the transfers of a token that event logs show, in its smallest unit."""
+    for name, value in TRANSFERS.items():
+        for row in logs.decode(_native.Event.named(name)).to_dicts():
+            if str(row["address"]).lower() == contract.lower():
+                yield Decimal(row.get(value, 1) if value else 1)
