@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._arguments import suggesting
-from chainframe._integers import check_count, check_seed
+from chainframe._checks import check_count, check_seed
 from chainframe._native import Client, _restore_report
 from chainframe._text import counted
 from chainframe.errors import ContextError

@@ -8,11 +8,12 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from chainframe._checks import check_choice
 from chainframe._native import Hint
 from chainframe._objects import ObjectPath, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, check_parent, refuse_link
 from chainframe._threads import in_thread
-from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
+from chainframe.errors import ExportError, IncompleteResultError, NumericOverflowError
 from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
@@ -80,8 +81,7 @@ class FileRequest:
     def prepare(self) -> None:
         """Check the destination, and remove parts that the run does not continue."""
         load("pyarrow")
-        if self.mode not in MODES:
-            raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        check_choice(self.mode, MODES, "mode")
         path = self.path
         if self.mode == "error" and exists(path):
             hints = (Hint("use_another_file"), Hint("start_over"))

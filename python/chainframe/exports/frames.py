@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
+from chainframe._checks import check_choice
 from chainframe.errors import ContextError, InvalidParameterError
 from chainframe.exports.sources import arrow_source
 from chainframe.exports.store import existing_manifest, verify_parts
@@ -92,10 +93,8 @@ class Frames:
         --------
         >>> frame = chainframe.exports.Export.open("blocks").to_pandas()
         """
-        if dtype_backend not in (None, "numpy_nullable", "pyarrow"):
-            raise InvalidParameterError(
-                f"must be one of numpy_nullable, pyarrow; got {dtype_backend!r}", parameter="dtype_backend"
-            )
+        if dtype_backend is not None:
+            check_choice(dtype_backend, ("numpy_nullable", "pyarrow"), "dtype_backend")
         frames.require("to_pandas")
         return frames.to_pandas(self.to_arrow(columns=columns), dtype_backend, self.report)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
+from chainframe._checks import check_choice, check_count
 from chainframe._declared import height_column
-from chainframe._integers import check_count
 from chainframe._objects import is_url, location
 from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
@@ -116,7 +116,7 @@ def compact(
     >>> chainframe.exports.compact("s3://bucket/transfers", "s3://bucket/lake/2026-01", partition_by="day")
     """
     if partition_by is not None:
-        _check(partition_by, PARTITIONS, "partition_by")
+        check_choice(partition_by, PARTITIONS, "partition_by")
     encoding = Encoding(compression, rows_per_group)
     check_count(heights_per_partition, "heights_per_partition")
     check_count(max_rows_per_file, "max_rows_per_file")
@@ -142,11 +142,6 @@ def compact(
             )
             raise ExportError(f"{target}: {message}", path=str(target), retryable=True)
         return Compaction(cast("Path", target), cast("tuple[Path, ...]", files.complete()), written)
-
-
-def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
-    if value not in allowed:
-        raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {value!r}", parameter=name)
 
 
 class _Plan:
@@ -199,27 +194,21 @@ class _Plan:
             yield "", None, heights
             return
         if self._by == "day":
-            values: Any = pc.floor_temporal(self._index[self._time], unit="day")
             name = "day"
+            column = pc.field(self._time)
+            span: Any = timedelta(days=1)
+            starts: Any = pc.floor_temporal(self._index[self._time], unit="day")
         else:
-            values = pc.subtract(heights, self._remainder(heights))
             name = "height_from"
-        for start in sorted(value for value in pc.unique(values).to_pylist() if value is not None):
-            within = heights.filter(pc.equal(values, start))
+            column = pc.field(self._height)
+            span = self._span
+            starts = pc.multiply(pc.divide(heights, span), span)
+        for start in sorted(pc.unique(starts.drop_null()).to_pylist()):
             text = start.date().isoformat() if self._by == "day" else str(start)
-            yield f"{name}={text}/", self._selection(start), within
-        if values.null_count:
-            column = self._time if self._by == "day" else self._height
-            missing = pc.field(column).is_null()
-            yield f"{name}=__HIVE_DEFAULT_PARTITION__/", missing, heights.filter(pc.is_null(values))
-
-    def _remainder(self, heights: Any) -> Any:  # noqa: ANN401 - of pyarrow
-        return self._pc.subtract(heights, self._pc.multiply(self._pc.divide(heights, self._span), self._span))
-
-    def _selection(self, start: Any) -> Any:  # noqa: ANN401 - of pyarrow
-        column = self._pc.field(self._time if self._by == "day" else self._height)
-        end = start + (timedelta(days=1) if self._by == "day" else self._span)
-        return (column >= start) & (column < end)
+            selection = (column >= start) & (column < start + span)
+            yield f"{name}={text}/", selection, heights.filter(pc.equal(starts, start))
+        if starts.null_count:
+            yield f"{name}=__HIVE_DEFAULT_PARTITION__/", column.is_null(), heights.filter(pc.is_null(starts))
 
     def _ranges(self, heights: Any) -> Iterator[Any]:  # noqa: ANN401 - of pyarrow
         """Return selections of whole heights, of about as many rows as a file has."""

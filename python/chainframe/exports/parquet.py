@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._integers import check_count
+from chainframe._checks import check_choice, check_count
 from chainframe._notes import continues
 from chainframe._paths import check_directory
 from chainframe._text import counted_are
@@ -81,8 +81,7 @@ class ExportRequest:
 
     def new_manifest(self) -> Manifest:
         """Checks the request, before anything is created or sent."""
-        if self.mode not in MODES:
-            raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        check_choice(self.mode, MODES, "mode")
         check_count(self.max_rows_per_file, "max_rows_per_file")
         if self.settle is not None:
             check_count(self.settle, "settle", MAX_SETTLE)

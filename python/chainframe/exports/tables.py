@@ -8,9 +8,8 @@ from operator import ge, le
 from typing import TYPE_CHECKING, Any
 
 from chainframe import _native
+from chainframe._checks import check_choice, check_count
 from chainframe._declared import height_column
-from chainframe._integers import check_count
-from chainframe.errors import InvalidParameterError
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ class Encoding:
     rows_per_group: int = ROWS_PER_GROUP
 
     def __post_init__(self) -> None:
-        if self.compression not in COMPRESSIONS:
-            message = f"must be one of {', '.join(COMPRESSIONS)}; got {self.compression!r}"
-            raise InvalidParameterError(message, parameter="compression")
+        check_choice(self.compression, COMPRESSIONS, "compression")
         check_count(self.rows_per_group, "rows_per_group")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from chainframe._integers import check_count
+from chainframe._checks import check_count
 from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
+from chainframe._checks import MAX_COUNT, short
 from chainframe._declared import ENDPOINTS, record_of
-from chainframe._integers import MAX_COUNT, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, InvalidParameterError
-from chainframe._integers import short
+from chainframe._checks import short
 from chainframe._paths import for_arrow, local_path
 from chainframe.testing._normalize import EXPECTED, SourceRow
 

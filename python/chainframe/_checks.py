@@ -1,10 +1,14 @@
-"""Integers that callers give, and the checks before anything is done with them."""
+"""Values that callers give, and the checks before anything is done with them."""
 
 from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from chainframe.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_COUNT = 2**63 - 1
 """Greatest count that Arrow and Parquet hold."""
@@ -25,6 +29,12 @@ def check_seed(value: object, parameter: str) -> None:
     """Raises `InvalidParameterError` for anything but an integer or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise InvalidParameterError(f"must be an integer or None; got {short(value)}", parameter=parameter)
+
+
+def check_choice(value: object, allowed: Sequence[str], parameter: str) -> None:
+    """Raises `InvalidParameterError` for anything but one of some texts."""
+    if value not in allowed:
+        raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {value!r}", parameter=parameter)
 
 
 def short(value: object) -> str:
