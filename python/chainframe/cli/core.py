@@ -131,16 +131,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="chainframe", description="On-chain data: every record exactly once.")
     parser.add_argument("--version", action="version", version=f"chainframe {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve",
-        help=COMMANDS["serve"],
-        description="Serve the whole API on loopback with synthetic data and credentials.",
-    )
+    for add_to in (_add_serve, _add_doctor, cache.add_to, _add_cassette, _add_openapi):
+        add_to(commands)
+    return parser
+
+
+def _add_serve(commands: Any) -> None:  # noqa: ANN401 - its class has no public name
+    description = "Serve the whole API on loopback with synthetic data and credentials."
+    serve = commands.add_parser("serve", help=COMMANDS["serve"], description=description)
     serve.set_defaults(run=_serve)
     for name, (text, given) in SERVICE.items():
         serve.add_argument(flag(name), help=text, **given)
     _add_chain_options(serve)
     _add_deployment_options(serve)
+
+
+def _add_doctor(commands: Any) -> None:  # noqa: ANN401 - as above
     diagnose = commands.add_parser(
         "doctor",
         help=COMMANDS["doctor"],
@@ -155,7 +161,9 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument("--ca-bundle", help="PEM file with certificates to trust (default: REQUESTS_CA_BUNDLE)")
     diagnose.add_argument("--json", action="store_true", help="print one JSON object per line")
     _add_deployment_options(diagnose)
-    cache.add_to(commands)
+
+
+def _add_cassette(commands: Any) -> None:  # noqa: ANN401 - as above
     cassette = commands.add_parser("cassette", help=COMMANDS["cassette"], description=COMMANDS["cassette"])
     actions = cassette.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="list the interactions", description="List the interactions of a cassette.")
@@ -174,12 +182,14 @@ def _parser() -> argparse.ArgumentParser:
     diff.set_defaults(run=_diff_cassette)
     diff.add_argument("file", metavar="FILE", help="the cassette")
     _add_deployment_options(diff)
+
+
+def _add_openapi(commands: Any) -> None:  # noqa: ANN401 - as above
     describe = commands.add_parser("openapi", help=COMMANDS["openapi"], description=COMMANDS["openapi"])
     describe.set_defaults(run=_openapi)
     describe.add_argument("--base-url", default="/", metavar="URL", help="URL of the API (default: %(default)s)")
     _add_chain_options(describe)
     _add_deployment_options(describe)
-    return parser
 
 
 def words_after(words: Sequence[str]) -> dict[str, str]:
