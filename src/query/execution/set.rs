@@ -20,7 +20,6 @@ use ended::EndedLists;
 use open_list::OpenList;
 use outcome::Outcome;
 pub(super) use outcome::is_of_one_list;
-use page::SetPage;
 
 use super::query_start::QueryStart;
 use super::shared_heights::SharedHeights;
@@ -31,7 +30,7 @@ use crate::client::{Error, log};
 use crate::process;
 use crate::query::audit::{Blocks, InCommon};
 use crate::query::request::{Members, Query};
-use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, SeenLog, SharedReport};
+use crate::query::results::{Checkpoint, Cursor, Page, Partial, Progress, SharedReport};
 
 /// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
 /// of long lists have ended.
@@ -166,7 +165,7 @@ impl Set {
             match page {
                 Ok(Some(page)) => {
                     self.waiting.push_back((index, run));
-                    if let Some(page) = self.returned(index, page, report, partial) {
+                    if let Some(page) = self.accept(index, page, report, partial) {
                         return Ok(Some(page));
                     }
                 }
@@ -252,60 +251,41 @@ impl Set {
     }
 
     /// The page of a list as one of the set; `None` if it has no records that are to be returned.
-    fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Option<Page> {
+    fn accept(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Option<Page> {
         if page.columns.rows() > 0 {
             self.num_pages += 1;
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
-        } else if self.has_block_of_each_value() && self.open.get(&index).is_some_and(|list| list.checkpoint.is_none())
-        {
+        } else if self.has_block_of_each_value() && !self.has_returned(index) {
             // A run that continues from here reads the list again, and so knows that it is empty.
             self.account(report);
             return None;
         }
-        let shown_lists = self.shown_lists.as_ref().filter(|_| self.unique.is_some() || self.in_common.is_some());
-        let others = shown_lists.map(|shown_lists| shown_lists.of_rows(index as u32, &page.columns));
-        let others = others.unwrap_or_default();
-        self.compare_records(index, &page.columns, &others);
-        let ended = &self.ended;
-        let unique = self.unique.as_mut();
-        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, &others, |list| ended.contains(list)));
+        let kept = self.fresh_rows(index, &page.columns);
         let columns = kept.as_ref().map_or_else(|| page.columns.clone(), |kept| page.columns.take(kept));
         if let Some(list) = self.open.get_mut(&index) {
             list.repeated += (page.columns.rows() - columns.rows()) as u64;
+            list.checkpoint = Some(page.checkpoint.clone());
         }
-        let others = self.open.iter().filter(|(other, _)| **other != index);
-        let open = others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect();
-        self.pass(index, page.checkpoint.clone(), report);
+        self.begun.remove(&index);
+        self.account(report);
         if columns.rows() == 0 {
             return None;
         }
-        let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
-        let has_block_of_each_value = self.has_block_of_each_value();
-        let returned = SetPage {
-            query: self.query.clone(),
-            list: index,
-            page: page.checkpoint,
-            kept,
-            open,
-            begun: begun.collect(),
-            ended: self.ended.clone(),
-            empty: if has_block_of_each_value { self.empty.clone() } else { Vec::new() },
-            ends: self.blocks.ends().filter(|_| has_block_of_each_value),
-            refused: self.outcome.refused.clone(),
-            seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
-            reasons: self.outcome.reasons.clone(),
-        };
         let columns = columns.with_queried(&self.members.values[index]);
-        let checkpoint = Checkpoint::after(returned, columns.rows());
+        let checkpoint = Checkpoint::after(self.position(index, page.checkpoint, kept), columns.rows());
         partial.push(&columns, 0, Some(&checkpoint));
         Some(Page { columns, checkpoint, ..page })
     }
 
+    /// True if pages of an open list were returned.
+    fn has_returned(&self, index: usize) -> bool {
+        self.open.get(&index).is_some_and(|list| list.checkpoint.is_some())
+    }
+
     /// Reads a list again that changed too much, if none of its records were returned.
     fn read_again(&mut self, index: usize) -> bool {
-        let has_returned = self.open.get(&index).is_some_and(|list| list.checkpoint.is_some());
-        !has_returned && !self.starts.contains_key(&index) && self.begin_again(index)
+        !self.has_returned(index) && !self.starts.contains_key(&index) && self.begin_again(index)
     }
 
     /// Reads a list from its position with another run, a few times.
@@ -317,15 +297,6 @@ impl Set {
         list.before.rereads += 1;
         self.reopen(index);
         true
-    }
-
-    /// Notes the position of a list.
-    fn pass(&mut self, index: usize, checkpoint: Checkpoint, report: &SharedReport) {
-        self.begun.remove(&index);
-        if let Some(list) = self.open.get_mut(&index) {
-            list.checkpoint = Some(checkpoint);
-        }
-        self.account(report);
     }
 
     /// Ends a list, with the error that ended it.

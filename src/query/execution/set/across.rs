@@ -34,9 +34,20 @@ impl Set {
         (!has_sides).then(InCommon::default)
     }
 
+    /// Rows of a page that no other list has returned; `None` if these are all rows. The records are compared with those of the
+    /// other lists.
+    pub(super) fn fresh_rows(&mut self, index: usize, page: &Columns) -> Option<Vec<u32>> {
+        if self.unique.is_none() && self.in_common.is_none() {
+            return None;
+        }
+        let others = self.shown_lists.as_ref()?.of_rows(index as u32, page);
+        self.compare_records(index, page, &others);
+        self.unique.as_mut()?.fresh(index, page, &others, |list| self.ended.contains(list))
+    }
+
     /// Compares the records of a page with those of the other lists, by the hashes of their transactions: lists may show other
     /// values of a transaction differently.
-    pub(super) fn compare_records(&mut self, index: usize, page: &Columns, others: &[Vec<u32>]) {
+    fn compare_records(&mut self, index: usize, page: &Columns, others: &[Vec<u32>]) {
         let Some(in_common) = &mut self.in_common else { return };
         let keys = transaction_keys(page);
         for (row, (key, others)) in keys.into_iter().zip(others).enumerate() {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::Set;
 use super::ended::EndedLists;
 use crate::message::Message;
+use crate::query::execution::unique::Unique;
 use crate::query::request::Query;
 use crate::query::results::{Checkpoint, Cursor, Resume, SeenLog, SetCursor, bits_of};
 use crate::query::snapshot::ListCheckpoint;
@@ -30,6 +32,29 @@ pub(super) struct SetPage {
     pub seen: SeenLog,
     /// Reasons why ended lists are incomplete.
     pub reasons: Vec<Message>,
+}
+
+impl Set {
+    /// The position of the set after a page of a list, of which it returns the `kept` rows.
+    pub(super) fn position(&self, list: usize, page: Checkpoint, kept: Option<Vec<u32>>) -> SetPage {
+        let others = self.open.iter().filter(|(other, _)| **other != list);
+        let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
+        let has_block_of_each_value = self.has_block_of_each_value();
+        SetPage {
+            query: self.query.clone(),
+            list,
+            page,
+            kept,
+            open: others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect(),
+            begun: begun.collect(),
+            ended: self.ended.clone(),
+            empty: if has_block_of_each_value { self.empty.clone() } else { Vec::new() },
+            ends: self.blocks.ends().filter(|_| has_block_of_each_value),
+            refused: self.outcome.refused.clone(),
+            seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
+            reasons: self.outcome.reasons.clone(),
+        }
+    }
 }
 
 impl SetPage {
