@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use self::size::{
-    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, scale, slice_size,
+    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, slice_size, sum,
 };
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
@@ -92,21 +92,15 @@ impl QueryStart {
             (_, Some(low)) => (heights(query, sampler, first, num_slices, low).await?, Vec::new()),
             _ => slices(query, sampler, first, num_slices).await?,
         };
-        let mut estimate = limited(query, size, num_slices);
+        let estimate = limited(query, size, num_slices);
         report.finish();
-        estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
-        let requests = estimate.requests.expected;
-        let alone = if num_slices == 1 {
-            requests_alone(requests, estimate.pages.expected)
-        } else if query.slices().height(0).is_some() {
-            // Those of a height with several pages: its other pages, and the look at its first one.
-            requests.saturating_sub(num_slices).min(num_slices.saturating_mul(2))
-        } else {
-            0
-        };
-        estimate.estimated_seconds = seconds(query, resolved, requests, alone, sampler);
-        estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
-        Ok(estimate)
+        let alone = requests_alone(query, num_slices, &estimate);
+        Ok(Estimate {
+            estimated_seconds: seconds(query, resolved, estimate.requests.expected, alone, sampler),
+            requests: estimate.requests.plus(Bounds::exact(resolved.requests)),
+            limitations: [report.read().reasons.to_vec(), limitations].concat(),
+            ..estimate
+        })
     }
 }
 
@@ -151,21 +145,19 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
     })
 }
 
-/// Sum for `count` lists, of which some were measured. No list has less than `min`.
-fn sum(measured: impl Iterator<Item = Bounds>, count: u64, min: f64) -> Bounds {
-    let measured: Vec<_> = measured.collect();
-    if measured.len() as u64 == count {
-        return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
+/// Requests of a run that no other is in flight with.
+fn requests_alone(query: &Query, num_slices: u64, estimate: &Estimate) -> u64 {
+    let requests = estimate.requests.expected;
+    if num_slices == 1 {
+        // The first one, and those beside the pages.
+        let beside = requests.saturating_sub(estimate.pages.expected);
+        return if beside == 0 { 0 } else { 1 + beside };
     }
-    scale(&measured, count, min)
-}
-
-/// Requests of a list that no other is in flight with: the first one, and those beside the pages.
-fn requests_alone(requests: u64, pages: u64) -> u64 {
-    match requests.saturating_sub(pages) {
-        0 => 0,
-        beside => 1 + beside,
+    if query.slices().height(0).is_none() {
+        return 0;
     }
+    // Those of a height with several pages: its other pages, and the look at its first one.
+    requests.saturating_sub(num_slices).min(num_slices.saturating_mul(2))
 }
 
 /// Size of the only slice.

@@ -43,30 +43,28 @@ impl Size {
     pub fn of_pages(records: Bounds, pages: Bounds) -> Self {
         Self { records, pages, requests: pages }
     }
-
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            records: self.records.plus(other.records),
-            pages: self.pages.plus(other.pages),
-            requests: self.requests.plus(other.requests),
-        }
-    }
 }
 
 /// Size of `count` slices of which some were measured.
 pub(super) fn extrapolate(sizes: &[Size], count: u64) -> Size {
-    if sizes.len() as u64 == count {
-        return sizes.iter().copied().reduce(Size::plus).unwrap_or_default();
-    }
     Size {
-        records: scale(&sizes.iter().map(|size| size.records).collect::<Vec<_>>(), count, 0.0),
-        pages: scale(&sizes.iter().map(|size| size.pages).collect::<Vec<_>>(), count, 1.0),
-        requests: scale(&sizes.iter().map(|size| size.requests).collect::<Vec<_>>(), count, 1.0),
+        records: sum(sizes.iter().map(|size| size.records), count, 0.0),
+        pages: sum(sizes.iter().map(|size| size.pages), count, 1.0),
+        requests: sum(sizes.iter().map(|size| size.requests), count, 1.0),
     }
 }
 
+/// Sum of `count` numbers, each at least `min_each`, of which some were measured.
+pub(super) fn sum(measured: impl Iterator<Item = Bounds>, count: u64, min_each: f64) -> Bounds {
+    let measured: Vec<_> = measured.collect();
+    if measured.len() as u64 == count {
+        return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
+    }
+    scale(&measured, count, min_each)
+}
+
 /// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `min_each` each.
-pub(super) fn scale(measured: &[Bounds], count: u64, min_each: f64) -> Bounds {
+fn scale(measured: &[Bounds], count: u64, min_each: f64) -> Bounds {
     let samples = measured.len() as f64;
     let count = count as f64;
     let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
