@@ -104,9 +104,16 @@ fn encodings(secret: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
 /// Base32 of RFC 4648, without padding.
 fn base32(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let bit = |at: usize| bytes.get(at / 8).map_or(0, |byte| byte >> (7 - at % 8) & 1);
-    let digit = |group: usize| (0..5).fold(0, |digit, at| digit << 1 | bit(group * 5 + at));
-    Zeroizing::new((0..(bytes.len() * 8).div_ceil(5)).map(|group| ALPHABET[usize::from(digit(group))]).collect())
+    let digits = (0..(bytes.len() * 8).div_ceil(5)).map(|index| base32_digit(bytes, index));
+    Zeroizing::new(digits.map(|digit| ALPHABET[usize::from(digit)]).collect())
+}
+
+/// The five bits of a digit, of which those beyond the end are 0.
+fn base32_digit(bytes: &[u8], index: usize) -> u8 {
+    (index * 5..index * 5 + 5).fold(0, |digit, at| {
+        let bit = bytes.get(at / 8).map_or(0, |byte| byte >> (7 - at % 8) & 1);
+        digit << 1 | bit
+    })
 }
 
 /// Bytes without some levels of escapes, and the range in the original that each of them comes from.

@@ -30,9 +30,11 @@ pub fn explain_part<'r>(
              allow_playback_repeats=True plays the last one again"
         );
     }
-    let distance = |other: &Request| (other.path != part.path, differences(part, other).len());
-    // Ties go to the same request every time.
-    let closest = recorded.min_by(|a, b| (distance(a), &a.params, &a.path).cmp(&(distance(b), &b.params, &b.path)));
+    let closest = recorded.min_by_key(|&other| {
+        let distance = (other.path != part.path, differences(part, other).len());
+        // Ties go to the same request every time.
+        (distance, &other.params, &other.path)
+    });
     match closest {
         None => format!("is empty; no recording of {request}"),
         Some(other) if other.path != part.path => {

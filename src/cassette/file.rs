@@ -110,13 +110,8 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
     let _lock = locked(path).map_err(|error| Error::cannot_write(path, error))?;
     let (before, _) = options.scrub_earlier(true, load(path, match_on)?)?;
     let mut added = load(other, match_on)?;
-    let counts = |interactions: &[Interaction]| {
-        let mut counts: HashMap<Request, usize> = HashMap::new();
-        interactions.iter().for_each(|one| *counts.entry(match_on.key(&one.request)).or_default() += 1);
-        counts
-    };
-    let held = counts(&before);
-    let recorded = counts(&added);
+    let held = count_requests(&before, match_on);
+    let recorded = count_requests(&added, match_on);
     let is_recorded = |interaction: &Interaction| recorded.contains_key(&match_on.key(&interaction.request));
     let left = before.iter().filter(|one| !is_recorded(one)).map(|one| one.request.clone()).collect();
     if mode == Mode::NewEpisodes {
@@ -133,6 +128,13 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
     merged.retain(|one| mode != Mode::Rewrite || is_recorded(one));
     write(path, &merged)?;
     Ok(left)
+}
+
+/// Number of recordings of each request.
+fn count_requests(interactions: &[Interaction], match_on: &MatchOn) -> HashMap<Request, usize> {
+    let mut counts = HashMap::new();
+    interactions.iter().for_each(|one| *counts.entry(match_on.key(&one.request)).or_default() += 1);
+    counts
 }
 
 /// Reads what was added after `read`, and appends the line that `next` makes of it; returns true if there was one.

@@ -83,37 +83,40 @@ impl Redaction {
 
     /// The entry with `*` in place of each value that shows a credential of the service or of the request.
     fn apply(&self, mut entry: RequestEntry) -> RequestEntry {
-        let is_named = |name: &str| {
-            let own = self.headers.iter().any(|own| own.eq_ignore_ascii_case(name));
-            own || is_secret_name(name)
-        };
-        let sent = entry.headers.iter().filter(|(name, _)| is_named(name)).map(|(_, value)| value.as_str());
+        let sent =
+            entry.headers.iter().filter(|(name, _)| self.is_of_credential(name)).map(|(_, value)| value.as_str());
         // A scheme may come before a credential.
         let sent = sent.flat_map(|value| value.rsplit_once(' ').map(|(_, last)| last).into_iter().chain([value]));
         let values = self.values.iter().map(String::as_str).chain(sent);
         let secrets: Vec<String> = values.filter(|value| value.len() >= MIN_SECRET_LEN).map(str::to_owned).collect();
         let encodings = Encodings::of(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
-        let others = entry.headers.iter().filter(|(name, _)| !is_named(name)).map(|(_, value)| value.as_str());
+        let others =
+            entry.headers.iter().filter(|(name, _)| !self.is_of_credential(name)).map(|(_, value)| value.as_str());
         let shown: Vec<&str> = others.chain([entry.path.as_str(), entry.query.as_str()]).collect();
         // Hardly any request shows one, and one search of all values is faster than a search of each.
         let shows_any = encodings.are_in(&shown.join("\n"));
         let shows = |text: &str| shows_any && encodings.are_in(text);
         for (name, value) in &mut entry.headers {
-            if is_named(name) || shows(value) {
+            if self.is_of_credential(name) || shows(value) {
                 *value = MASK.into();
             }
         }
         let segments = entry.path.split('/').map(|segment| if shows(segment) { MASK } else { segment });
         entry.path = segments.collect::<Vec<_>>().join("/");
-        let pair = |pair: &str| match pair.split_once('=') {
+        let pairs = entry.query.split('&').map(|pair| match pair.split_once('=') {
             Some((name, value)) if shows(value) || (!is_declared(name) && is_secret_name(name)) => {
                 format!("{}={MASK}", if shows(name) { MASK } else { name })
             }
             _ if shows(pair) => MASK.into(),
             _ => pair.to_owned(),
-        };
-        entry.query = entry.query.split('&').map(pair).collect::<Vec<_>>().join("&");
+        });
+        entry.query = pairs.collect::<Vec<_>>().join("&");
         entry
+    }
+
+    /// True if a header of this name has a credential.
+    fn is_of_credential(&self, header: &str) -> bool {
+        self.headers.iter().any(|own| own.eq_ignore_ascii_case(header)) || is_secret_name(header)
     }
 }
 

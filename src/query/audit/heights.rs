@@ -66,17 +66,19 @@ impl Heights {
 
     /// Fails if the block below a returned one is not the one that was returned: a chain has one block below each.
     fn check_chain(&self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
-        let returned = |height: i64| self.recent.iter().rev().find(|block| block.0 == height).map(|block| block.1);
         for (heights, keys) in heights.windows(2).zip(keys.windows(2)) {
             let is_below = heights[0] - heights[1] == 1;
-            if is_below
-                && returned(heights[0]) == Some(keys[0])
-                && returned(heights[1]).is_some_and(|key| key != keys[1])
-            {
+            let is_same_above = self.returned(heights[0]) == Some(keys[0]);
+            if is_below && is_same_above && self.returned(heights[1]).is_some_and(|key| key != keys[1]) {
                 return Err(format!("block {} is another one than before, below the same block", heights[1]));
             }
         }
         Ok(())
+    }
+
+    /// Key of the block of this height that was returned lately.
+    fn returned(&self, height: i64) -> Option<u64> {
+        self.recent.iter().rev().find(|block| block.0 == height).map(|block| block.1)
     }
 
     fn check_direction(&self) -> Result<(), String> {

@@ -75,8 +75,8 @@ impl<'q> Positions<'q> {
     /// Returns the block of a height.
     pub async fn block(&self, height: i64) -> Result<Option<Block>, Error> {
         let Some(shared) = self.shared else { return self.heights.block(height).await };
-        let request = async || Ok((self.found(self.heights.block(height).await?), MAX_AGE));
-        let found = shared.blocks.get(height, request).await?;
+        let found =
+            shared.blocks.get(height, async || Ok((self.found(self.heights.block(height).await?), MAX_AGE))).await?;
         Ok(self.used(found))
     }
 
@@ -154,8 +154,8 @@ impl KeptPositions<'_> {
     async fn get(&mut self, time: i64) -> Result<Option<i64>, Error> {
         let key = self.key(time);
         let chain = self.chain(&key);
-        let read = || self.cache.get(&key, self.list.record(), now(self.list.client()));
-        let Some(Entry { facts, .. }) = chain.noted(read).await.flatten() else { return Ok(None) };
+        let entry = chain.noted(|| self.cache.get(&key, self.list.record(), now(self.list.client()))).await;
+        let Some(Entry { facts, .. }) = entry.flatten() else { return Ok(None) };
         let Extent::Position { height, newest } = facts.extent else { return Ok(None) };
         // Another client may have kept it as settled by less.
         if !is_settled(height + 1, newest, self.cache.settle()) {

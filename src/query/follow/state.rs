@@ -203,11 +203,11 @@ impl FollowState {
     /// A reorganization replaces all blocks from some height on.
     pub fn contradicted(&self, reading: &Reading) -> Option<(i64, i64)> {
         let complete = || self.known.iter().rev().filter(|known| reading.is_complete(known.height));
-        let is_same = |known: &&Fingerprint| {
-            known.block != 0
-                && reading.get(known.height).is_some_and(|now| (now.keys, now.block) == (known.keys, known.block))
-        };
-        let same = complete().find(is_same)?.height;
+        let mut with_block = complete().filter(|known| known.block != 0);
+        let same = with_block.find(|known| {
+            reading.get(known.height).is_some_and(|now| (now.keys, now.block) == (known.keys, known.block))
+        });
+        let same = same?.height;
         let mut lost = complete().filter(|known| known.height < same && reading.contradicts(known));
         let last = lost.next()?.height;
         Some((lost.next_back().map_or(last, |first| first.height), last))
