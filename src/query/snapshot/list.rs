@@ -77,9 +77,8 @@ impl ListReader {
         if in_flight > 0 && !(is_ahead && reader.allow_ahead(request.page)) {
             return None;
         }
-        let list = reader.list_mut();
-        list.next_page += u64::from(is_ahead);
-        Some(PageRequest { height_bound: list.bound, ..request })
+        reader.list_mut().next_page += u64::from(is_ahead);
+        Some(PageRequest { height_bound: reader.height_bound(), ..request })
     }
 
     /// Allows the pages of a list of one block to be requested, of which the first has arrived, but was not taken yet.

@@ -33,6 +33,11 @@ pub(super) trait Reader {
     /// The page that this phase requests.
     fn request(&self) -> PageRequest;
 
+    /// Greatest height of the part that is being read, below a result window.
+    fn height_bound(&self) -> Option<i64> {
+        None
+    }
+
     /// Takes the response to the oldest request in flight.
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error>;
 

@@ -29,8 +29,6 @@ pub(super) struct ListState {
     pub next_page: u64,
     /// Most keys of returned records that are kept.
     pub max_keys: usize,
-    /// Greatest height of the part that is being read, below a result window.
-    pub bound: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -80,17 +78,16 @@ impl ListState {
             returned: 0,
             next_page: 1,
             max_keys: 0,
-            bound: None,
         }
     }
 
     /// The state after `returned` records, with a checkpoint there.
     pub fn resumed(spec: ListSpec, returned: u64, checkpoint: &ListCheckpoint) -> Self {
-        let ListCheckpoint { mut snapshot, delivered, drift, proof, height_bound: bound, .. } = checkpoint.clone();
+        let ListCheckpoint { mut snapshot, delivered, drift, proof, .. } = checkpoint.clone();
         snapshot.keep_anchors_before(delivered.end());
         snapshot.page_limit = spec.page_size;
         let drift = Drift { offset: drift, ..Drift::default() };
-        let mut list = Self { snapshot, delivered, drift, proof, returned, bound, ..Self::new(spec) };
+        let mut list = Self { snapshot, delivered, drift, proof, returned, ..Self::new(spec) };
         list.set_next_page();
         list
     }
@@ -102,8 +99,7 @@ impl ListState {
             delivered: self.delivered.latest(CHECKPOINT_KEYS),
             drift: self.drift.offset,
             proof: self.proof,
-            height_bound: self.bound,
-            ranked_page: None,
+            ..ListCheckpoint::default()
         }
     }
 

@@ -93,6 +93,8 @@ type Mark = (u64, u64);
 pub struct UncountedReader {
     pub(super) list: ListState,
     pub(super) phase: Phase,
+    /// Greatest height of the part that is being read, below a result window.
+    pub(super) height_bound: Option<i64>,
     /// Records that were read before the snapshot began, and which it must contain. Newer ones are skipped, and these, if
     /// they were returned.
     earlier: Option<Delivered>,
@@ -116,7 +118,7 @@ impl UncountedReader {
     pub fn new(spec: ListSpec) -> Self {
         let max_keys = spec.tuning.max_keys;
         let list = ListState { max_keys, ..ListState::new(spec) };
-        Self { list, phase: Phase::First, earlier: None, history: History::default() }
+        Self { list, phase: Phase::First, height_bound: None, earlier: None, history: History::default() }
     }
 
     /// A reader that continues from a checkpoint, after `returned` records.
@@ -133,7 +135,7 @@ impl UncountedReader {
             Phase::Overlap(Attempt::First)
         };
         let history = History { has_changed: true, ..History::default() };
-        Self { list, phase, earlier, history }
+        Self { list, phase, height_bound: checkpoint.height_bound, earlier, history }
     }
 
     /// True if the next response is the first one of the list, for all that was returned.
@@ -201,6 +203,10 @@ impl Reader for UncountedReader {
         self.page_of_phase()
     }
 
+    fn height_bound(&self) -> Option<i64> {
+        self.height_bound
+    }
+
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         if let Phase::First = self.phase {
             let length = self.list.snapshot.length;
@@ -240,7 +246,7 @@ impl Reader for UncountedReader {
     }
 
     fn checkpoint(&self) -> ListCheckpoint {
-        let checkpoint = self.list.checkpoint();
+        let checkpoint = ListCheckpoint { height_bound: self.height_bound, ..self.list.checkpoint() };
         let Some(earlier) = &self.earlier else { return checkpoint };
         // The list is read again from its first record, which needs nothing but the returned ones.
         let delivered = if self.list.returned > 0 { earlier.latest(CHECKPOINT_KEYS) } else { Delivered::default() };

@@ -303,7 +303,7 @@ fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, Optio
         let accepted = reader.on_response(&request, &response).unwrap();
         returned.extend(&rows.0[accepted.rows]);
     }
-    (returned, reader.end(), uncounted(&mut reader).list.bound)
+    (returned, reader.end(), uncounted(&mut reader).height_bound)
 }
 
 #[test]

@@ -75,13 +75,13 @@ impl UncountedReader {
     fn continue_below(&mut self, view: &View<'_>) -> bool {
         let heights: Option<Vec<i64>> = (0..view.rows.len()).map(|row| view.rows.height(row)).collect();
         let heights = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)).unwrap_or_default();
-        let Some(height) = heights.last().copied().filter(|height| self.list.bound != Some(*height)) else {
+        let Some(height) = heights.last().copied().filter(|height| self.height_bound != Some(*height)) else {
             return false;
         };
         if self.list.spec.height_bound.is_none() {
             return false;
         }
-        self.list.bound = Some(height);
+        self.height_bound = Some(height);
         self.list.snapshot.length = Length::Unknown;
         self.list.proof = Proof::Length;
         // Page 1 begins with returned records.

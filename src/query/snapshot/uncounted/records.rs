@@ -31,7 +31,7 @@ impl UncountedReader {
             return self.on_page(view, offset);
         }
         // The list up to a height begins with more records of this height than are known.
-        if self.list.bound.is_some() && self.list.position(self.list.delivered.end()) == 0 {
+        if self.height_bound.is_some() && self.list.position(self.list.delivered.end()) == 0 {
             self.list.end_with(End::ResultWindow);
             return Ok(Accepted::default());
         }
