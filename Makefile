@@ -52,7 +52,9 @@ check-python:
 
 types:
 	$(BIN)/python scripts/generate_stub.py --check
+	$(BIN)/python scripts/guide_modules.py target/guide
 	$(BIN)/mypy
+	$(BIN)/mypy target/guide
 	$(BIN)/pyright
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --ignoreexternal --verifytypes chainframe
 	@# stubtest succeeds if there is no stub at all.

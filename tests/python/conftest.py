@@ -213,10 +213,21 @@ def server() -> Iterator[StrictServer]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built once."""
-    folder = tmp_path_factory.mktemp("site")
+    """The site, built once for all workers."""
+    from filelock import FileLock  # noqa: PLC0415 - a tool
+
+    run = tmp_path_factory.getbasetemp()
+    folder = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "site"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            _build_site(folder)
+    return folder
+
+
+def _build_site(folder: Path) -> None:
+    building = folder.with_name("site being built")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(building)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "JUPYTER_PLATFORM_DIRS": "1"},
         capture_output=True,
@@ -224,7 +235,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return folder
+    building.rename(folder)
 
 
 @pytest.fixture

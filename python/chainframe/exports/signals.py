@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SIGNALS = signal.valid_signals()
 # Ask a process to end, and by default do so at once.
 _TERMINATING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 
@@ -61,7 +62,7 @@ class DeferredSignals:
                 signal.raise_signal(number)
 
     def _install(self) -> None:
-        for number in signal.valid_signals():
+        for number in _SIGNALS:
             original = signal.getsignal(number)
             if callable(original) or (original is signal.SIG_DFL and number in _TERMINATING):
                 self._originals[number] = original
