@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 from urllib.request import url2pathname
 
-from chainframe._paths import local_path, reachable, shown_url, text_of
+from chainframe._paths import is_utf8, local_path, reachable, shown_url, text_of
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.frames import load
 
@@ -115,9 +115,9 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
         _reject_options(storage_options, parameter)
         if text.lower().startswith("file://") and not text.lower().startswith("file:///"):
             raise InvalidParameterError(f"({shown}) must have no host: file:///directory", parameter=parameter)
-        return reachable(Path(url2pathname(f"/{bucket}/{key}")), parameter)
+        return reachable(local_path(url2pathname(f"/{bucket}/{key}"), parameter), parameter)
     parts = key.split("/")
-    if not bucket or any(part in {"", ".", ".."} for part in parts) or CONTROL.search(text):
+    if not bucket or any(part in {"", ".", ".."} for part in parts) or CONTROL.search(text) or not is_utf8(text):
         message = f"({shown}) must name a bucket and a path in it, such as {scheme}://bucket/blocks"
         raise InvalidParameterError(message, parameter=parameter)
     return ObjectPath(f"{scheme}://{bucket}", key, _opened(scheme, bucket, storage_options or {}))

@@ -8,7 +8,8 @@ import re
 import stat
 from pathlib import Path
 
-from chainframe.errors import ConfigError, ExportError, InvalidParameterError
+from chainframe.errors import CassetteError, ConfigError, ExportError, InvalidParameterError
+from chainframe.errors.base import in_shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from chainframe._objects import ObjectPath
 
 # Parameters of paths that are options of the command; others are its arguments.
-OPTIONS = {"cursor_file", "output", "since", "target"}
+OPTIONS = {"cursor_file", "output", "record", "replay", "since", "target"}
 URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
@@ -50,7 +51,7 @@ def local_path(given: object, parameter: str) -> Path:
     """Returns the path of a local file or directory, with `~` expanded; raises `InvalidParameterError` for a URL."""
     text = text_of(given, parameter)
     if shown := shown_url(text):
-        message = f"({shown}) must be a local path; write to a local directory, then copy it"
+        message = f"({shown}) must be a local path; use one, and copy its content from or to the URL"
         raise InvalidParameterError(message, parameter=parameter)
     if not text or "\0" in text or not _is_encodable(text):
         raise InvalidParameterError(f"({text!r}) must name a file or directory", parameter=parameter)
@@ -77,12 +78,26 @@ def reachable(path: Path, parameter: str) -> Path:
     no permission.
     """
     try:
+        path.absolute()
+    except FileNotFoundError:
+        raise _path_error(path, parameter, "the working directory was removed; name an absolute path") from None
+    try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         _refuse_file(path.parents, path, parameter)
     except OSError as error:
         raise _path_error(path, parameter, error.strerror or str(error), error.errno) from None
     return path
+
+
+def cassette_path(given: object, parameter: str) -> Path:
+    """Returns the path of a cassette; raises `CassetteError` for one at which no file can be."""
+    try:
+        return reachable(local_path(given, parameter), parameter)
+    except ExportError as error:
+        refused = CassetteError(str(error), path=error.path, errno=error.errno)
+        refused._set_shell_text(in_shell(error))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        raise refused from None
 
 
 def is_there(path: Path) -> bool:
@@ -139,7 +154,11 @@ def is_utf8(text: str) -> bool:
 
 def refuse_link(path: Path) -> None:
     """Raises `ExportError` for a symbolic link: no export makes one, and what it refers to belongs to someone else."""
-    if path.is_symlink():
+    try:
+        is_link = path.is_symlink()
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}", path=str(path), errno=error.errno) from None
+    if is_link:
         raise ExportError(f"{path} is a symbolic link; remove it, or name what it refers to", path=str(path))
 
 

@@ -133,7 +133,7 @@ class CursorFile:
             raise self._error("read", error) from error
         try:
             json.loads(cursor)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             message = f"--cursor-file {self.path} contains no cursor; delete it to start over, or name another file"
             raise ExportError(message, path=str(self.path)) from error
         return cursor

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from chainframe import Client, Deployment
 from chainframe._deployments import of_environment
-from chainframe._paths import local_path
+from chainframe._paths import cassette_path
 from chainframe.testing import Cassette
 
 
@@ -119,7 +119,7 @@ def client(given: dict[str, Any], *, streams_to_terminal: bool) -> Client:
     if streams_to_terminal:
         settings.setdefault("progress", False)
     named = [name for name in _CASSETTE if name in passed]
-    cassettes = [Cassette(local_path(given[name], name), _CASSETTE[name][0]) for name in named]
+    cassettes = [Cassette(cassette_path(given[name], name), _CASSETTE[name][0]) for name in named]
     if len(cassettes) > 1:
         raise click.UsageError("--record and --replay cannot be combined")
     if cassettes:

@@ -134,5 +134,5 @@ def _is_finished(state: bytes) -> bool:
     """True unless the state is that of a run that did not end; other content was not written by a run."""
     try:
         return json.loads(state)["finished"] is not False
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return True

@@ -95,7 +95,7 @@ class Position:
         """
         try:
             return cls(**json.loads(text))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ExportError(f"the stored position is not one of sync: {text[:80]!r}") from error
 
 

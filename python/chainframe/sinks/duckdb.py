@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._paths import is_utf8, refuse_link
+from chainframe._paths import refuse_link
 from chainframe.errors import ExportError
 from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import (
@@ -219,17 +219,15 @@ def connect(path: Path, table: str) -> DuckDbSink:
 
 def _check_files(path: Path) -> None:
     """Raise `ExportError` for files that the library would discard, fail on for good, or open with an extension."""
-    if not is_utf8(str(path.absolute())):
-        raise ExportError(f"target ({path}): its name is not UTF-8; rename it or its directory", path=str(path))
     log = path.with_name(f"{path.name}.wal")
-    for file in (path, log):
-        refuse_link(file)
     has_log = True
     try:
         # Not `exists`, which is also false for a name that is too long.
         log.lstat()
     except FileNotFoundError:
         has_log = False
+    for file in (path, log):
+        refuse_link(file)
     # In this order, since another run makes the database before its log.
     if has_log and not path.exists():
         message = f"target ({path}): {log.name} is of a database that is not there; restore it, or remove the file"

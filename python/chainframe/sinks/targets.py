@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from chainframe._paths import URL, check_parent, form_of, is_utf8, local_path, reachable, suffix_of
+from chainframe._paths import URL, check_parent, form_of, is_utf8, local_path, reachable, shown_url, suffix_of
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
@@ -60,6 +60,8 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
 def _sink_at(target: str | Path, table: str | None) -> Sink:
     """Open the target of a URL or a path."""
     scheme = target.partition("://")[0].lower() if isinstance(target, str) and "://" in target else None
+    if shown_url(str(target)):
+        _check_utf8(str(target))
     if scheme in POSTGRESQL:
         return _postgresql_of(str(target), _named(table))
     if scheme == ICEBERG:
@@ -72,7 +74,12 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         return _delta_of(target, table)
     if isinstance(target, Path) and URL.match(str(target)):
         raise InvalidParameterError("must be a str: a Path joins the slashes of a URL", parameter="target")
-    path = reachable(local_path(target, "target"), "target")
+    return _sink_in(reachable(local_path(target, "target"), "target"), table)
+
+
+def _sink_in(path: Path, table: str | None) -> Sink:
+    """Open the target of a local path."""
+    _check_utf8(str(path.absolute()))
     if path.suffix.lower() in DATABASE_SUFFIXES:
         return _duckdb_of(path, table)
     is_file = form_of(suffix_of(path)) is not None or path.suffix.lower() in FILE_SUFFIXES
@@ -83,6 +90,13 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         )
         raise InvalidParameterError(message, parameter="target")
     return _delta_of(path, table)
+
+
+def _check_utf8(target: str) -> None:
+    """Raise `InvalidParameterError` for a path or a URL that no library takes. A URL may hold a password."""
+    if not is_utf8(target):
+        problem = f"({shown_url(target) or repr(target)}) must be UTF-8; name another, or rename it or its directory"
+        raise InvalidParameterError(problem, parameter="target")
 
 
 def _check_unnamed(table: str | None, target: str) -> None:

@@ -65,7 +65,7 @@ def _interactions(file: Path) -> Iterator[dict[str, Any]]:
 def _parse(body: bytes | str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

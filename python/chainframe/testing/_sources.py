@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, InvalidParameterError
 from chainframe._checks import short
-from chainframe._paths import for_arrow, local_path
+from chainframe._paths import for_arrow, is_utf8, local_path
 from chainframe.testing._normalize import EXPECTED, SourceRow
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def content(data: Any) -> list[SourceRow] | bytes:  # noqa: ANN401 - any library
             path = local_path(data, "data")
         except InvalidParameterError as error:
             raise ConfigError(str(error)) from None
+        if not is_utf8(str(path)):
+            raise ConfigError(f"data ({str(path)!r}) must be UTF-8; rename it or its directory")
         return read(path)
     if isinstance(data, Mapping) and "data" in data:
         try:
@@ -172,7 +174,7 @@ def _read_csv(path: Path) -> list[SourceRow]:
                 for row in lines
                 if row
             ]
-        except (ValueError, csv.Error) as error:
+        except (ValueError, RecursionError, csv.Error) as error:
             raise ConfigError(f"{path} line {lines.line_num} is not a row of the table: {error}") from None
 
 

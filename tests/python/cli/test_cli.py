@@ -169,5 +169,8 @@ def test_cassette_show_lists_interactions(tmp_path: Path) -> None:
     assert "token-list?" in second
     (interaction, _) = [json.loads(line) for line in run("cassette", "show", "--json", str(path)).stdout.splitlines()]
     assert interaction["params"]["height"] == "4300001"
+    deep = {"method": "GET", "path": "/", "params": {}, "status": 200, "text": "[" * 100_000}
+    path.write_text(json.dumps(deep), encoding="utf-8")
+    assert run("cassette", "show", "--body", str(path)).stdout.endswith(f" GET /?\n{deep['text']}\n")
     missing = run("cassette", "show", str(tmp_path / "none.jsonl"))
     assert (missing.returncode, missing.stderr) == (2, f"chainframe: {tmp_path / 'none.jsonl'} does not exist\n")

@@ -85,10 +85,9 @@ def test_name_as_long_as_the_library_takes_it(tmp_path: Path, length: int) -> No
     assert [*tmp_path.iterdir()] == [path]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="limits and bytes of names are Unix's")
-@pytest.mark.parametrize("name", ["x" * 245 + ".duckdb", os.fsdecode(b"\xff.duckdb")])
-def test_name_that_the_library_cannot_take_is_an_export_error(tmp_path: Path, name: str) -> None:
-    refused(tmp_path / name)
+@pytest.mark.skipif(os.name == "nt", reason="the limits of names are Unix's")
+def test_name_that_the_library_cannot_take_is_an_export_error(tmp_path: Path) -> None:
+    refused(tmp_path / ("x" * 245 + ".duckdb"))
     assert [*tmp_path.iterdir()] == []
 
 
