@@ -31,7 +31,7 @@ from chainframe import (
     TransportError,
 )
 from chainframe._arguments import similar
-from chainframe._native import _proxy, _signature
+from chainframe._native import _proxy, _signature, _without_cassette
 from chainframe._paths import is_utf8
 from chainframe._text import without_secrets
 from chainframe.errors.base import in_shell
@@ -46,6 +46,8 @@ AUTHENTICATION = 3
 RATE_LIMIT = 4
 NETWORK = 5
 REFUSED = 9  # as of the other commands: another try is not expected to help
+CODES = (0, NETWORK, RATE_LIMIT, REFUSED, AUTHENTICATION, USAGE)
+"""The last of the codes of failed checks is that of the command: what it stands for passes least by itself."""
 TIMEOUT = 10.0
 # The API rejects signatures that are older.
 MAX_CLOCK_SKEW = 30.0
@@ -69,6 +71,16 @@ OTHER_VARIABLES = (
     "RATE_LIMIT",
     "UPDATE_DOCS",
 )
+NOT_SENDING = ("CASSETTE", "CACHE")
+"""Variables by which a client may send nothing."""
+ELSEWHERE = {
+    " and --chain": "",
+    "--chain and ": "",
+    "--max-requests": "CHAINFRAME_MAX_REQUESTS",
+    "--rate-limit": "CHAINFRAME_RATE_LIMIT",
+    "--concurrency": "CHAINFRAME_CONCURRENCY",
+}
+"""Options in advice that the other commands have, and what this one has in place of them."""
 QUOTES = ('"', "'")
 VECTOR = (
     "S3CR3T",
@@ -92,7 +104,7 @@ def run_checks(
     *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
 ) -> Iterator[CheckResult]:
     """Runs the checks and yields their results; `given` are settings that are not taken from the environment."""
-    settings = [*_settings(deployment, given), *_unknown_variables()]
+    settings = [*_settings(deployment, given), *_variables()]
     yield from settings
     yield _self_test()
     if any(result.status == "fail" for result in settings):
@@ -108,9 +120,9 @@ def run_checks(
             **given,  # type: ignore[arg-type]
         )
     except ConfigError as error:
-        yield CheckResult("settings", "fail", in_shell(error), USAGE)
+        yield CheckResult("settings", "fail", _text(error), USAGE)
         return
-    with client:
+    with _without_cassette(client).with_options(cache=None) as client:
         yield from _network(client, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE"))
         # The client may connect where the standard library does not, and its error is the one that counts.
         yield _request("request", client.tokens())
@@ -137,10 +149,14 @@ def _settings(deployment: Deployment, given: dict[str, str]) -> Iterator[CheckRe
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
 
 
-def _unknown_variables() -> Iterator[CheckResult]:
+def _variables() -> Iterator[CheckResult]:
     known = [f"{PREFIX}{name.upper()}" for name in (*SETTINGS, *SECRETS, *OTHER_VARIABLES)]
     for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known):
         yield CheckResult("variables", "warn", f"{variable} is no variable of chainframe{similar(variable, known)}")
+    for name in NOT_SENDING:
+        if os.environ.get(f"{PREFIX}{name}"):
+            text = f"{PREFIX}{name} is set; these checks do not use it, and send all requests"
+            yield CheckResult(name.lower(), "warn", text)
 
 
 def _surplus(value: str) -> str:
@@ -287,8 +303,16 @@ def _request(check: str, query: Query[Any]) -> CheckResult:
     try:
         record = query.first()
     except ChainframeError as error:
-        return CheckResult(check, "fail", f"{type(error).__name__}: {in_shell(error)}", _code(error))
+        return CheckResult(check, "fail", f"{type(error).__name__}: {_text(error)}", _code(error))
     return CheckResult(check, "ok", "signed request succeeded" + ("" if record else ", without records"))
+
+
+def _text(error: ChainframeError) -> str:
+    """Return the message with options that this command has."""
+    text = in_shell(error)
+    for option, here in ELSEWHERE.items():
+        text = text.replace(option, here)
+    return text
 
 
 def _code(error: ChainframeError) -> int:

@@ -279,7 +279,7 @@ def _indented(body: str) -> str:
     """Return JSON with a line for each member, any other text as it is."""
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body
 
 
@@ -350,7 +350,7 @@ def _doctor(options: argparse.Namespace) -> int:
     results = doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
     for result in results:
         text = json.dumps(asdict(result)) if options.json else f"{result.status:5}{result.check:13}{result.text}"
-        _print(text)
-        sys.stdout.flush()
-        code = code or result.code
+        # Not by a flush of standard output, which may be closed.
+        print(shown(text, sys.stdout), flush=True)
+        code = max(code, result.code, key=doctor.CODES.index)
     return code

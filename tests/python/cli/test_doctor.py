@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sysconfig
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from chainframe.testing import Fault, LocalService
+from chainframe.testing import Cassette, Fault, LocalService
 from client.test_tls import TlsProxy
 from strict_server import StrictServer
 
@@ -66,6 +67,14 @@ def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> No
     assert service.secret_key not in done.stdout
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the shell is that of Unix")
+def test_closed_standard_output_is_no_error(service: LocalService) -> None:
+    environment = os.environ | of(service)
+    command = f"'{COMMAND}' doctor >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, check=False, env=environment, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize(
     ("changes", "faults", "code", "failed"),
     [
@@ -80,6 +89,9 @@ def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> No
         ({"MAIN_CHAIN": "ELSEWHERE"}, [], 9, "request"),
         ({"DEPLOYMENT": '{"main": "elsewhere"}'}, [], 9, "request"),
         ({"MAX_REQUESTS": "1"}, [], 2, "zone request"),
+        # Of several failures, the one that another try helps least.
+        ({"MAX_REQUESTS": "2"}, [{"kind": "status", "status": 503, "path": "token-list"}], 2, "request"),
+        ({"ZONE_CHAIN": "ELSEWHERE"}, [{"kind": "status", "status": 503, "path": "token-list"}], 9, "request"),
     ],
 )
 def test_failed_check_has_a_line_and_an_exit_code(
@@ -88,7 +100,26 @@ def test_failed_check_has_a_line_and_an_exit_code(
     with LocalService(transactions=5, faults=faults) as service:
         returned, found = run_doctor(of(service, **changes))
     assert returned == code
+    options = {option for _, text in found.values() for option in re.findall("--[a-z-]+", text)}
+    assert options <= OPTIONS
     assert next(check for check, (status, _) in found.items() if status == "fail") == failed
+
+
+OPTIONS = {"--base-url", "--main-chain", "--zone-chain", "--proxy", "--ca-bundle", "--prehash", "--signature-encoding"}
+"""Options that advice may name: this command has them."""
+
+
+def test_client_that_need_not_send_is_named_and_requests_are_sent(service: LocalService, tmp_path: Path) -> None:
+    with service.client(cassette=Cassette(tmp_path / "c.jsonl", mode="all"), cache=tmp_path) as client:
+        client.tokens().first()
+        client.blocks().first()
+    sent = service.request_count
+    settings = of(service, CASSETTE=str(tmp_path / "c.jsonl"), CASSETTE_MODE="none", CACHE=str(tmp_path))
+    code, found = run_doctor(settings)
+    assert code == 0
+    assert [found[name][0] for name in ("cassette", "cache")] == ["warn", "warn"]
+    # The clock takes another.
+    assert service.request_count == sent + 3
 
 
 def test_clock_skew_is_a_warning() -> None:
@@ -214,7 +245,7 @@ def test_each_chain_is_asked(service: LocalService) -> None:
     status, text = found["zone request"]
     assert status == "fail"
     assert "50038" in text
-    assert text.endswith("check --zone-chain (CHAINFRAME_ZONE_CHAIN) and --chain")
+    assert text.endswith("check --zone-chain (CHAINFRAME_ZONE_CHAIN)")
 
 
 def test_unknown_variable_is_named_with_the_one_that_was_meant(service: LocalService) -> None:
