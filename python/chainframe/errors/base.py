@@ -40,10 +40,10 @@ class ChainframeError(Exception):
     _shell_text: str | None = None
 
     def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
-        super().__init__(_one_line(message, _advice(hints)))
+        super().__init__(_one_line(message, advice(hints)))
         if hints:
             self.hints = tuple(hints)
-            self._shell_text = _one_line(message, _advice(hints, in_shell=True))
+            self._shell_text = _one_line(message, advice(hints, in_shell=True))
         if retryable is not None:
             self.retryable = retryable
 
@@ -88,7 +88,7 @@ def _one_line(message: str, advice: str = "") -> str:
     return text
 
 
-def _advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
+def advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
     """Return the end of a message with these hints."""
     texts = [hint._in_shell() if in_shell else str(hint) for hint in hints]  # noqa: SLF001 - of this package
     return f"; {', or '.join(texts)}" if texts else ""
@@ -142,4 +142,4 @@ class InvalidParameterError(ChainframeError, ValueError):
     ) -> None:
         super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
         if parameter is not None:
-            self._shell_text = _one_line(f"--{parameter.replace('_', '-')} {message}", _advice(hints, in_shell=True))
+            self._shell_text = _one_line(f"--{parameter.replace('_', '-')} {message}", advice(hints, in_shell=True))

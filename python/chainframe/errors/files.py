@@ -55,7 +55,7 @@ class SettledHeightError(ExportError):
     """A height changed that a settled series does not read again. No file was changed.
 
     A reorganization, or a record that was listed late or changed late, went deeper than `settle` heights below the end
-    of the earlier export. An export with a larger `settle` reads that height again.
+    of the earlier export. The message says how the series continues: mostly with a larger `settle`.
 
     Attributes
     ----------

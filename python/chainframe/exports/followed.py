@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
+from chainframe.exports.settled import LATER
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     import pyarrow as pa
 
     from chainframe import Follow, Query, Records, Report
@@ -48,7 +52,7 @@ class FollowedWriter(ParquetWriter):
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
         follow = follow_set(self.query, settled.settle, self._start, self.store.path)
-        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows))
+        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows, str(self.store.path)))
 
     def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         # The position of lists without records too: the next export begins there.
@@ -63,6 +67,7 @@ class _FollowBuffer:
     query: Query[Any]
     follow: Follow[Records[Any]]
     max_rows: int
+    path: str
     events: list[Records[Any]] = field(default_factory=list)
     """Events that are not written. An interrupt falls before or after one is added."""
     ended: bool = False
@@ -76,10 +81,21 @@ class _FollowBuffer:
         return sum(len(event) for event in self.events)
 
     def fetch(self) -> None:
-        self._take(next(self.follow, None))
+        with self._settled():
+            self._take(next(self.follow, None))
 
     async def fetch_async(self) -> None:
-        self._take(await anext(self.follow, None))
+        with self._settled():
+            self._take(await anext(self.follow, None))
+
+    @contextmanager
+    def _settled(self) -> Generator[None]:
+        """Raises the error of a list that changed as that of an export, which has no events to undo."""
+        try:
+            yield
+        except ReorganizationError as error:
+            message = f"{self.path}: height {error.height} of a list changed after it was exported. {LATER}"
+            raise SettledHeightError(message, height=error.height, path=self.path) from error
 
     def _take(self, event: Records[Any] | None) -> None:
         if event is None:

@@ -6,6 +6,7 @@ so the directory can be moved.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from chainframe._objects import location
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
+from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
@@ -22,6 +24,7 @@ from chainframe.exports.store import finished_manifest, locked, read_manifest
 from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from os import PathLike
 
     from chainframe import Client, Query
@@ -43,8 +46,11 @@ def to_parquet_series(
 ) -> Export:
     options["settle"] = settle
     directory = _checked(query, client, path, options)
-    with locked(directory):
-        written = [_write(query, client, due, options) for due in _due(directory, options)]
+    written: list[Export] = []
+    with _without_mode(), locked(directory):
+        for due in _due(directory, options):
+            with _noting_reasons(written):
+                written.append(_write(query, client, due, options))
     return _last_of(written)
 
 
@@ -57,11 +63,37 @@ async def to_parquet_series_async(
 ) -> Export:
     options["settle"] = settle
     directory = await in_thread(lambda: _checked(query, client, path, options))
-    with locked(directory):
-        written = [
-            await _write_async(query, client, due, options) for due in await in_thread(lambda: _due(directory, options))
-        ]
+    written: list[Export] = []
+    with _without_mode(), locked(directory):
+        for due in await in_thread(lambda: _due(directory, options)):
+            with _noting_reasons(written):
+                written.append(await _write_async(query, client, due, options))
     return await in_thread(lambda: _last_of(written))
+
+
+@contextmanager
+def _without_mode() -> Generator[None]:
+    """Raises an error of one export without the advice to pass its `mode`, which a series does not have."""
+    try:
+        yield
+    except ExportError as error:
+        hints = [hint for hint in error.hints if hint.action != "start_over"]
+        if len(hints) == len(error.hints):
+            raise
+        problem = str(error).removesuffix(advice(error.hints))
+        raise ExportError(problem, path=error.path, errno=error.errno, hints=hints) from error
+
+
+@contextmanager
+def _noting_reasons(written: list[Export]) -> Generator[None]:
+    """Notes with an error what is incomplete in an export that the same call has finished, and so does not return."""
+    try:
+        yield
+    except BaseException as error:
+        for export in written:
+            if not export.complete:
+                error.add_note(f"{export.path} was finished before, and is incomplete: {export.report.reasons[0]}")
+        raise
 
 
 def _last_of(written: list[Export]) -> Export:

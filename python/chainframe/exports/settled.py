@@ -214,15 +214,15 @@ class SettledWriter(ParquetWriter):
         new = arrow.concat_tables([schema.empty_table(), *self._again])
         above = tail.end_height - self._settled.settle
         found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
+        reasons = self._buffer.report().reasons
         if found.deepest is not None:
+            advice = f". {reasons[0]} {LATER}" if reasons else _advice(tail.rows, new, tail.end_height, found.deepest)
             raise SettledHeightError(
                 f"{self._directory}: height {found.deepest} changed after it was exported, {self._settled.settle} "
-                f"heights or more below the end of the earlier export ({tail.end_height}); "
-                f"{_advice(_emptied(tail.rows, new))}",
+                f"heights or more below the end of the earlier export ({tail.end_height}){advice}",
                 height=found.deepest,
                 path=self._directory,
             )
-        reasons = self._buffer.report().reasons
         if reasons and not self._buffer.is_read_to_end:
             path = self._directory
             message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
@@ -255,18 +255,24 @@ class SettledWriter(ParquetWriter):
         self._save_finished([], reasons, is_complete=not reasons)
 
 
-def _emptied(earlier: pa.Table, now: pa.Table) -> list[str]:
-    """Names of the columns with a value in every row of the earlier exports, and none in the same heights now."""
-    had = [name for name in now.schema.names if not earlier[name].null_count]
-    return [name for name in had if now.num_rows and now[name].null_count == now.num_rows]
-
-
-def _advice(emptied: list[str]) -> str:
+def _advice(earlier: pa.Table, now: pa.Table, end: int, deepest: int) -> str:
+    """Says how a series continues after a change, by the rows of the earlier exports and the same heights now."""
+    settle = end - deepest + 1
+    names = now.schema.names if now.num_rows else []
+    emptied = [name for name in names if not earlier[name].null_count and now[name].null_count == now.num_rows]
     if emptied:
         # Corrections would remove the values.
-        names = ", ".join(emptied)
-        return f"export with a larger settle, but not before the service sends {names} again, which no record has now"
-    return "export with a larger settle"
+        return (
+            f"; no record has {', '.join(emptied)} now, which all had: when the service sends this again, export once "
+            f"with a settle of {settle} or more, or else begin another series in another directory"
+        )
+    filled = [name for name in names if earlier[name].null_count == earlier.num_rows and not now[name].null_count]
+    if filled:
+        return (
+            f"; all records have {', '.join(filled)} now, which none had: begin another series in another directory, "
+            f"or export once with a settle of {end + 1} or more, which reads the whole list and corrects all records"
+        )
+    return f"; export once with a settle of {settle} or more"
 
 
 @dataclass(frozen=True)

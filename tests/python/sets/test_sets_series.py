@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from strict_server import StrictServer
 
 pytestmark = [needs_extra, pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")]
+SENDERS = ["0x" + "a" * 40, "0x" + "b" * 40]
 SETTLE = 8
 
 
@@ -90,6 +91,45 @@ def test_series_of_a_set_that_grows_has_each_settled_record_once(
         with pytest.raises(cf.ExportError, match="its cursor has the position of a list that the query lacks"):
             client.address_transactions(values[1:5]).to_parquet_series(tmp_path, settle=SETTLE)
         assert counted(read(tmp_path).to_table().to_pylist()) == counted(rows)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_series_of_a_set_without_a_record_that_it_had_is_left_behind_by_another(
+    tmp_path: Path, *, is_async: bool
+) -> None:
+    def transactions(count: int) -> list[dict[str, Any]]:
+        heights = range(count, 0, -1)
+        return [
+            {"tx_id": f"{value}{height}", "height": height, "from_address": value}
+            for height in heights
+            for value in SENDERS
+        ]
+
+    with LocalService(transactions=0) as service, service.client() as client:
+        service.load("address_transactions", transactions(40))
+        query = client.address_transactions(SENDERS)
+
+        def export(name: str, settle: int) -> Any:
+            if is_async:
+                return asyncio.run(query.to_parquet_series_async(tmp_path / name, settle=settle))
+            return query.to_parquet_series(tmp_path / name, settle=settle)
+
+        export("stopped", 5)
+        lacking = [row for row in transactions(45) if row["height"] != 33]
+        service.load("address_transactions", lacking)
+        for settle in (5, 20):
+            with pytest.raises(
+                cf.SettledHeightError, match=r"height 33 of a list changed .*\. Run .* in another directory\.$"
+            ) as caught:
+                export("stopped", settle)
+            assert caught.value.height == 33
+        assert export("new", 5).complete
+        service.load("address_transactions", [row for row in transactions(50) if row["height"] != 33])
+        assert export("new", 5).rows == 10
+        # The list had only been behind.
+        service.load("address_transactions", transactions(50))
+        export("stopped", 5)
+        assert read(tmp_path / "stopped").count_rows() == 90
 
 
 def test_export_continues_another_and_names_refused_lists(server: StrictServer, tmp_path: Path) -> None:
