@@ -4,11 +4,12 @@ use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
 
-/// Content of a file. A device is refused: many of them have no end.
+/// Content of a file. A device is refused, since many of them have no end, and so is a named pipe, since its writer may
+/// never come. A shell writes into the pipe that it names `/dev/fd/63`.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    // Before the file is opened, which some devices wait for.
-    if is_device(&path.metadata()?) {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is a device; name a file"));
+    // Before the file is opened, which some devices and all pipes wait for.
+    if let Some(kind) = special(path, &path.metadata()?) {
+        return Err(Error::new(ErrorKind::InvalidInput, format!("it is a {kind}; name a file")));
     }
     let mut content = Vec::new();
     File::open(path)?.read_to_end(&mut content)?;
@@ -16,13 +17,18 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 #[cfg(unix)]
-fn is_device(metadata: &Metadata) -> bool {
+fn special(path: &Path, metadata: &Metadata) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = metadata.file_type();
-    kind.is_char_device() || kind.is_block_device()
+    if kind.is_char_device() || kind.is_block_device() {
+        return Some("device");
+    }
+    // A pipe without a name has no canonical path, or one that says by which descriptor it is open.
+    let is_named = || path.canonicalize().is_ok_and(|path| !path.starts_with("/dev/fd"));
+    (kind.is_fifo() && is_named()).then_some("pipe")
 }
 
 #[cfg(not(unix))]
-fn is_device(_metadata: &Metadata) -> bool {
-    false
+fn special(_path: &Path, _metadata: &Metadata) -> Option<&'static str> {
+    None
 }

@@ -96,13 +96,8 @@ impl Cassette {
     pub fn open(mut options: Options) -> Result<Self, Error> {
         // A working directory may change; the file stays.
         options.path = std::path::absolute(&options.path).unwrap_or(options.path);
-        let mut directories = options.path.ancestors().skip(1);
-        if let Some(file) = directories.find(|each| each.exists() && !each.is_dir()) {
-            let problem = format!("{} is not a directory; name another path", file.display());
-            return Err(Error::File { path: options.path, problem });
-        }
         let metadata = options.file().metadata().ok();
-        // A pipe can be replayed. Recording would wait for its end, and has to seek.
+        // A pipe of a shell can be replayed. Recording would wait for its end, and has to seek.
         if options.mode != Mode::None && metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             let problem = "is not a regular file; name another to record".into();
             return Err(Error::File { path: options.path, problem });

@@ -40,7 +40,7 @@ impl Cassette {
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
-        let path = local_path(path, "path")?;
+        let path = cassette_path(path, "path")?;
         let mode = Mode::named(&mode.named("mode")?, "mode")?;
         let match_on = given_match_on(match_on)?;
         let scrub = scrub.map(read_scrub).transpose()?;
@@ -268,9 +268,9 @@ pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
     }))
 }
 
-/// A path that a caller gave, with `~` expanded; a URL is refused.
-pub(super) fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
-    PyModule::import(path.py(), "chainframe._paths")?.getattr("local_path")?.call1((path, parameter))?.extract()
+/// A path that a caller gave, with `~` expanded; a URL is refused, and a path at which no file can be.
+pub(super) fn cassette_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
+    PyModule::import(path.py(), "chainframe._paths")?.getattr("cassette_path")?.call1((path, parameter))?.extract()
 }
 
 /// Adds the recordings of a file to a cassette, as a mode says. Returns the requests of the cassette that the file does not

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use super::cassette::{Cassette, given_match_on, local_path, open, read_match_on, read_scrub};
+use super::cassette::{Cassette, cassette_path, given_match_on, open, read_match_on, read_scrub};
 use crate::cassette::{self, Mode, Options};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
@@ -37,7 +37,7 @@ fn named(variable: &str) -> Option<OsString> {
 #[pyfunction]
 pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let Some(path) = named(PATH) else { return Ok(None) };
-    let path = local_path(path.into_pyobject(py)?.as_any(), PATH)?;
+    let path = cassette_path(path.into_pyobject(py)?.as_any(), PATH)?;
     let path = std::path::absolute(&path).unwrap_or(path);
     let name = variables::read(MODE, MODE)?;
     let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)?;

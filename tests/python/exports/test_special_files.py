@@ -49,6 +49,33 @@ def test_device_is_refused_wherever_a_file_is_read(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
+def test_named_pipe_is_refused_wherever_a_file_is_read(at_service: LocalService, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    problem = "it is a pipe; name a file"
+    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
+        Cassette(pipe, mode="none")
+    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
+        at_service.load_cassette(pipe)
+    with pytest.raises(cf.ConfigError, match=rf"^ca_bundle \(.*\) cannot be read: {problem}$"):
+        at_service.client(base_url="https://127.0.0.1", ca_bundle=pipe)
+    with pytest.raises(cf.ConfigError, match=r"is not a regular file; name another$"):
+        at_service.load("blocks", pipe)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="a descriptor has a path on Unix only")
+def test_pipe_of_a_shell_is_read(service: LocalService, tmp_path: Path) -> None:
+    with service.client(cassette=Cassette(tmp_path / "blocks.jsonl", mode="all")) as client:
+        blocks = client.blocks(max_items=2).collect()
+    reading, writing = os.pipe()
+    os.write(writing, (tmp_path / "blocks.jsonl").read_bytes())
+    os.close(writing)
+    with service.client(cassette=Cassette(f"/dev/fd/{reading}", mode="none")) as client:
+        os.close(reading)
+        assert client.blocks(max_items=2).collect() == blocks
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
 def test_pipe_among_certificates_is_not_waited_for(service: LocalService, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(cf.ConfigError, match="must contain at least one PEM certificate"):
