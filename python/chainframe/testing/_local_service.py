@@ -254,9 +254,7 @@ class LocalService(_Logged):
         if isinstance(content, bytes):
             self._native.load_body(call, content, _sources.response_name(data))
         else:
-            columns = _normalize.columns(call, content, self.deployment)
-            _normalize.check_selected(call, columns)
-            self._native.load(call, *columns)
+            self._native.load(call, *_normalize.columns(call, content, self.deployment))
 
     def load_cassette(self, path: str | PathLike[str]) -> int:
         """Serve the responses of a cassette to the requests that they were recorded for.

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
 from chainframe._checks import MAX_COUNT, short
-from chainframe._declared import ENDPOINTS, record_of
+from chainframe._declared import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_MILLISECONDS = 100_000_000_000
-SIDES = ("from_address", "to_address")
 MISSPELT = 0.85
 """Similarity of a name with that of a field from which on it is taken for a mistake."""
 
@@ -70,27 +69,6 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
         for name, value in values.items():
             gathered[name].append(value)
     return Columns(gathered, sources)
-
-
-def check_selected(call: str, columns: Columns) -> None:
-    """Raise `ConfigError` for a row that no request returns, since it lacks what the required argument selects by."""
-    selecting = _selecting(call)
-    if not selecting:
-        return
-    for index, source in enumerate(columns.sources):
-        if all(columns.values[name][index] in {None, ""} for name in selecting):
-            raise ConfigError(f"{call}: {source} must have {' or '.join(selecting)}: no request returns it without")
-
-
-@cache
-def _selecting(call: str) -> list[str]:
-    """Return the columns by which the required argument of a call selects records; none if it has no such argument."""
-    params = ENDPOINTS[call]["params"]
-    required = next((param for param in params if param["required"]), None)
-    if required is None:
-        return []
-    # An address may be on one of two sides, which another argument names.
-    return list(required["bounds"]) or [name for param in params for name in param["bounds"] if name in SIDES]
 
 
 def _is_of_vendor(

@@ -187,14 +187,14 @@ impl LocalService {
     fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, sources: Vec<String>) -> PyResult<()> {
         let endpoint = called(call)?;
         let records = build(endpoint, columns, &sources)?;
-        self.put(py, endpoint, &records)
+        self.put(py, endpoint, &records, |row| sources[row].clone())
     }
 
     /// Loads the records of a response's body.
     fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], source: &str) -> PyResult<()> {
         let endpoint = called(call)?;
         let records = decode(endpoint, &self.inner.settings().deployment, body, source)?;
-        self.put(py, endpoint, &records)
+        self.put(py, endpoint, &records, |row| format!("{source}: record {row}"))
     }
 
     fn load_cassette(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
@@ -207,9 +207,41 @@ impl LocalService {
 }
 
 impl LocalService {
-    fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
+    /// Loads records. `source` names where a row was found.
+    fn put(
+        &self,
+        py: Python<'_>,
+        endpoint: &'static Endpoint,
+        records: &Columns,
+        source: impl Fn(usize) -> String,
+    ) -> PyResult<()> {
+        let selecting = selecting(endpoint);
+        if let Some(row) = unselected(records, &selecting) {
+            let columns = selecting.join(" or ");
+            let problem = format!("{} must have {columns}: no request returns it without", source(row));
+            return Err(Error::config("data", format!("for {} is invalid: {problem}", endpoint.name)).into());
+        }
         Ok(py.detach(|| self.inner.load(endpoint, records))?)
     }
+}
+
+/// The columns by which the required argument of an endpoint selects records; none if it has no such argument.
+fn selecting(endpoint: &Endpoint) -> Vec<&'static str> {
+    let Some(required) = endpoint.params.iter().find(|param| param.required) else { return Vec::new() };
+    if !required.bounds.is_empty() {
+        return required.bounds.iter().map(|(column, _)| *column).collect();
+    }
+    // An address may be on one of two sides, which another argument names.
+    let bounds = endpoint.params.iter().flat_map(|param| param.bounds);
+    bounds.filter(|(_, bound)| matches!(bound, interface::Bound::Side { .. })).map(|(column, _)| *column).collect()
+}
+
+/// The first row that no request returns, since it lacks what the required argument selects by.
+fn unselected(records: &Columns, selecting: &[&str]) -> Option<usize> {
+    let fields = records.record().fields.iter().enumerate();
+    let columns: Vec<usize> = fields.filter(|(_, field)| selecting.contains(&field.name)).map(|(at, _)| at).collect();
+    let lacks = |row: &usize| columns.iter().all(|column| records.text(*column, *row).is_none_or(str::is_empty));
+    (0..records.rows()).filter(|_| !columns.is_empty()).find(lacks)
 }
 
 pub(super) fn logged<'py>(py: Python<'py>, entry: &RequestEntry) -> PyResult<Bound<'py, PyDict>> {

@@ -217,8 +217,23 @@ def test_invalid_row_is_named(own: LocalService, ask: cf.Client, data: Any, said
 def test_row_that_no_request_could_return_is_named(own: LocalService, call: Any, row: Any, needed: str) -> None:
     with pytest.raises(cf.ConfigError) as caught:
         own.load(call, [row])
-    assert str(caught.value) == f"{call}: row 0 must have {needed}: no request returns it without"
+    problem = f"must have {needed}: no request returns it without"
+    assert str(caught.value) == f"data for {call} is invalid: row 0 {problem}"
     own.load(call, [{**row, needed.rsplit(" or ", maxsplit=1)[-1]: "0x1"}])
+
+
+def test_record_of_a_response_that_no_request_could_return_is_named(own: LocalService) -> None:
+    sent = {"txId": "0x1", "from": "0xa", "to": ""}
+
+    def response(*records: dict[str, str]) -> dict[str, Any]:
+        page = {"page": "1", "limit": "50", "totalPage": "1", "transactionList": [*records]}
+        return {"code": "0", "msg": "", "data": [page]}
+
+    own.load("address_transactions", response(sent))
+    with pytest.raises(cf.ConfigError) as caught:
+        own.load("address_transactions", response(sent, {**sent, "from": ""}))
+    problem = "the response: record 1 must have from_address or to_address: no request returns it without"
+    assert str(caught.value) == f"data for address_transactions is invalid: {problem}"
 
 
 def test_unknown_call_is_named(own: LocalService) -> None:
@@ -243,6 +258,7 @@ FILES = [
     ("nan.jsonl", b'{"height": NaN}', "nan.jsonl line 1 is not JSON: NaN is not a JSON number"),
     ("latin.jsonl", b'{"hash": "\xe9"}', "latin.jsonl line 1 is not UTF-8"),
     ("deep.json", b"[" * 100_000, "deep.json is not JSON"),
+    ("deep.csv", b"height\n" + b"[" * 100_000, "deep.csv line 2 is not a row of the table"),
     ("text.json", b'"height"', "text.json must hold a list of records or a response; got 'height'"),
     ("rows.json", b"[{}, null]", "rows.json row 1 must be a record"),
     ("response.json", b'{"code":"0","data":[{"data":[{"height":"x"}]}]}', "response.json: data[0].data[0].height"),
