@@ -285,7 +285,13 @@ pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&st
     if let Some((_, value)) = values.iter().find(|(name, _)| text.as_deref() == Some(*name)) {
         return Ok(*value);
     }
-    let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
+    let mut names = Vec::new();
+    for (name, _) in values {
+        // Two chains may have one short name.
+        if !names.contains(name) {
+            names.push(*name);
+        }
+    }
     let shown = text.map_or_else(|| given.repr().map(|text| text.to_string()), |text| Ok(format!("{text:?}")))?;
     Err(Error::parameter(parameter, format!("must be one of {}; got {shown}", names.join(", "))).into())
 }

@@ -96,6 +96,9 @@ def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     names = rf"chain must be one of main, zone, {client.main_chain}, {client.zone_chain}; got \"ELSEWHERE\"$"
     with pytest.raises(cf.InvalidParameterError, match=names):
         client.height_at("2024-01-01T00:00Z", chain="ELSEWHERE")
+    other = server.client(main_chain="BOTH", zone_chain="BOTH")
+    with pytest.raises(cf.InvalidParameterError, match="chain must be one of main, zone, BOTH; got"):
+        other.height_at("2024-01-01T00:00Z", chain="ELSEWHERE")
     with pytest.raises(cf.InvalidParameterError, match=r"^chain must be one of main, .*; got None$"):
         client.height_at("2024-01-01T00:00Z", chain=None)  # type: ignore[arg-type]
     for time, problem in (
