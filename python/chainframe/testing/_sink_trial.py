@@ -27,8 +27,8 @@ class Task:
     name: str
     start: int = 0
     interruption: Interruption | None = None
-    overtaken: int | None = None
-    """Number of the run that another one overtakes."""
+    overtaken: frozenset[int] = frozenset()
+    """Numbers of the runs that another one overtakes."""
     is_resumed: bool = False
     """True if the first run was killed before."""
 
@@ -38,7 +38,7 @@ class Outcome:
     """Outcome of a task, as far as it is known."""
 
     number: int
-    """Number of the run that was interrupted, or of the first one."""
+    """Number of the run that was interrupted or overtaken last, or else of the last one."""
     place: str = ""
     """Place of the interruption."""
     problem: str = ""
@@ -95,25 +95,26 @@ class Trial:
 
     def _runs(self) -> None:
         task = self._task
-        is_whole = task.interruption is None and task.overtaken is None and not task.is_resumed
-        verified = VERIFIED if task.is_resumed else 0
+        is_whole = task.interruption is None and not task.overtaken and not task.is_resumed
+        # Runs that are still to be verified.
+        left = VERIFIED if task.is_resumed else 0
         for number in range(task.start, len(self._script)):
             if self._script[number].is_set and not self._takes_sets:
                 return
-            if not self._place:
+            if left == 0 and (not task.overtaken or number in task.overtaken):
                 self._number = number
             if self._is_disturbed(number):
-                verified = VERIFIED
-            if is_whole or verified:
+                left = VERIFIED
+            if is_whole or left:
                 self._verify(number)
-            verified -= 1
-            if verified == 0:
+            if left == 1 and number >= max(task.overtaken, default=0):
                 return
+            left = max(0, left - 1)
 
     def _is_disturbed(self, number: int) -> bool:
         """Run `sync`, and again if it was interrupted or overtaken; returns True then."""
         before = self._place
-        is_overtaken = number == self._task.overtaken
+        is_overtaken = number in self._task.overtaken
         error = self._error(number, self._overtake if is_overtaken else None)
         is_disturbed = is_overtaken or self._place != before
         if error and is_disturbed:
