@@ -8,6 +8,7 @@ import stat
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +25,7 @@ from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
 from chainframe.exports.directory import atomic_write
 from chainframe.exports.locks import acquire_lock, release_lock
+from chainframe.exports.signals import DeferredSignals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -182,14 +184,14 @@ class Following(Destination):
     def _run(self, query: Query[Any]) -> Report:
         end_incomplete_line()
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
-        for event in (follow := self._follow(query, options)):
-            self._print(event)
-            self._save(follow)
+        with DeferredSignals() as signals:
+            follow = self._follow(query, options, signals)
+            self._deliver(follow, signals)
         if self.cursor:
             self.cursor.write(follow.cursor)
         return follow.report
 
-    def _follow(self, query: Query[Any], options: dict[str, Any]) -> Follow[Any]:
+    def _follow(self, query: Query[Any], options: dict[str, Any], signals: DeferredSignals) -> Follow[Any]:
         start = self.start
         polled = options | {"poll": self.poll}
         if self.cursor is None:
@@ -199,11 +201,18 @@ class Following(Destination):
         if start == "now":
             # A run that is killed before its first batch continues here, and not at a later "now".
             first = query.follow(start=start, poll=None, **options)
-            for event in first:
-                self._print(event)
+            self._deliver(first, signals)
             start = first.cursor
             self._save(first)
         return query.follow(start=start, **polled)
+
+    def _deliver(self, follow: Follow[Any], signals: DeferredSignals) -> None:
+        """Print each event, and save the position after it before a signal acts."""
+        events = iter(follow)
+        while (event := signals.interruptible(partial(next, events, None))) is not None:
+            # A reader may take the output late or never.
+            signals.interruptible(partial(self._print, event))
+            self._save(follow)
 
     def _save(self, follow: Follow[Any]) -> None:
         """Stores the position after what was printed, once the output has it."""

@@ -29,6 +29,14 @@ PARQUET = [
 PARQUET_OPTIONS = [str(option.name) for option in PARQUET]
 
 
+def _merged(ctx: click.Context, param: click.Parameter, given: tuple[list[str], ...]) -> list[str] | None:
+    """Return the columns of an option that is given once or several times."""
+    names = [name for columns in given for name in columns]
+    if len(set(names)) < len(names):
+        raise click.BadParameter(f"must be distinct; got {','.join(names)!r}", ctx, param)
+    return names or None
+
+
 def result_options(columns: list[str]) -> list[click.Option]:
     """Options that a call with these columns has."""
     return [
@@ -47,6 +55,8 @@ def result_options(columns: list[str]) -> list[click.Option]:
         click.Option(
             ["--columns"],
             type=Columns(columns),
+            multiple=True,
+            callback=_merged,
             help="Columns to write, in this order, separated by commas.",
         ),
         click.Option(

@@ -32,8 +32,6 @@ class Columns(click.ParamType[list[str]]):
             if name not in self.fields:
                 advice = similar(name, self.fields)
                 self.fail(f"must be among {', '.join(self.fields)}; got {name!r}{advice}", param, ctx)
-        if len(set(names)) < len(names):
-            self.fail(f"must be distinct; got {value!r}", param, ctx)
         return names
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:

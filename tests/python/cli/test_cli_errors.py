@@ -28,6 +28,7 @@ WRONG = [
     (["token-transfers"], "'--token-contract-address'"),
     (["blocks", "--columns", "hash,hight"], "; got 'hight'; did you mean 'height'?"),
     (["blocks", "--columns", "hash,hash"], "must be distinct"),
+    (["blocks", "--columns", "hash", "--columns", "height,hash"], "must be distinct; got 'hash,height,hash'"),
     (["blocks", "-o", "blocks.xlsx"], ".parquet, .csv, .jsonl, .arrow"),
     (["blocks", "-o", "nowhere/blocks.csv"], "nowhere is not a directory; create it first"),
     (["blocks", "-o", ".", "--format", "csv"], "for csv, name a file"),

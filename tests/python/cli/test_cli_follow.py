@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chainframe.cli import main
+from chainframe.cli.codes import sync_output
 from chainframe.testing import LocalService
 from conftest import environment
 
@@ -59,6 +60,24 @@ def test_settled_heights_are_printed_oldest_first(call: str, capsys: pytest.Capt
     assert found
     if call == "blocks":
         assert found == printed(capsys, call)[:4:-1]
+
+
+@pytest.mark.usefixtures("chain")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_after_a_batch_waits_for_its_position(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    def interrupted() -> None:
+        sync_output()
+        signal.raise_signal(number)
+
+    expected = blocks(capsys)[:-12]
+    command = [*FOLLOW, "--start", "beginning", "--poll", "none", "--cursor-file", str(tmp_path / "position")]
+    with monkeypatch.context() as patched:
+        patched.setattr("chainframe.cli.follow.sync_output", interrupted)
+        found = printed(capsys, *command, code=code)
+    assert found
+    assert found + printed(capsys, *command) == expected
 
 
 def test_what_is_new_is_flushed_after_each_batch(chain: LocalService, tmp_path: Path) -> None:

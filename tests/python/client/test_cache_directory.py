@@ -133,16 +133,20 @@ def test_threads_and_processes_share_a_directory(tmp_path: Path) -> None:
 def test_command_lists_and_clears(
     service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.client(cache=tmp_path).blocks(max_items=120).collect()
+    client = service.client(cache=tmp_path)
+    client.blocks(max_items=120).collect()
     (tmp_path / "chainframe-0.sqlite3").write_bytes(b"another version")
     assert main(["cache", "list", "--directory", str(tmp_path)]) == 0
     assert "120 records" in (line := capsys.readouterr().out)
     assert "blocks of ZONE_CHAIN max_items=120" in line
+    client.height_at(start := min(block.block_time for block in client.blocks() if block.block_time))
+    assert main(["cache", "list", "--directory", str(tmp_path)]) == 0
+    assert f"height_at of MAIN time={int(start.timestamp() * 1_000)}" in capsys.readouterr().out
     monkeypatch.setenv("CHAINFRAME_CACHE", str(tmp_path))
     assert main(["cache", "list", "--json"]) == 0
     assert '"records": 120' in capsys.readouterr().out
     assert main(["cache", "clear"]) == 0
-    assert capsys.readouterr().out == "1 result removed\n"
+    assert capsys.readouterr().out == "2 results removed\n"
     assert list(tmp_path.iterdir()) == []
     assert main(["cache", "list"]) == 0
     assert capsys.readouterr().out == ""
