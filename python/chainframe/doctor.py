@@ -47,7 +47,7 @@ RATE_LIMIT = 4
 NETWORK = 5
 REFUSED = 9  # as of the other commands: another try is not expected to help
 CODES = (0, NETWORK, RATE_LIMIT, REFUSED, AUTHENTICATION, USAGE)
-"""The last of the codes of failed checks is that of the command: what it stands for passes least by itself."""
+"""If several checks fail, the exit code of the command is that of them which stands last here."""
 TIMEOUT = 10.0
 # The API rejects signatures that are older.
 MAX_CLOCK_SKEW = 30.0

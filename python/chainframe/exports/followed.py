@@ -51,8 +51,8 @@ class FollowedWriter(ParquetWriter):
     def _new_buffer(self) -> _PartBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
-        follow = follow_set(self.query, settled.settle, self._start, self.store.path)
-        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows, str(self.store.path)))
+        follow = follow_set(self.query, settled.settle, self._start, self._directory)
+        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows, str(self._directory)))
 
     def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         # The position of lists without records too: the next export begins there.

@@ -81,7 +81,10 @@ def _without_mode() -> Generator[None]:
         if len(hints) == len(error.hints):
             raise
         problem = str(error).removesuffix(advice(error.hints))
-        raise ExportError(problem, path=error.path, errno=error.errno, hints=hints) from error
+        plain = ExportError(problem, path=error.path, errno=error.errno, retryable=error.retryable, hints=hints)
+        for note in getattr(error, "__notes__", []):
+            plain.add_note(note)
+        raise plain from error
 
 
 @contextmanager

@@ -216,7 +216,9 @@ class SettledWriter(ParquetWriter):
         found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
         reasons = self._buffer.report().reasons
         if found.deepest is not None:
-            advice = f". {reasons[0]} {LATER}" if reasons else _advice(tail.rows, new, tail.end_height, found.deepest)
+            # A list that was read to its end may have the reason that the API returns the last 12 months only.
+            is_read = self._buffer.is_read_to_end or not reasons
+            advice = _advice(tail.rows, new, tail.end_height, found.deepest) if is_read else f". {reasons[0]} {LATER}"
             raise SettledHeightError(
                 f"{self._directory}: height {found.deepest} changed after it was exported, {self._settled.settle} "
                 f"heights or more below the end of the earlier export ({tail.end_height}){advice}",
@@ -258,13 +260,13 @@ class SettledWriter(ParquetWriter):
 def _advice(earlier: pa.Table, now: pa.Table, end: int, deepest: int) -> str:
     """Says how a series continues after a change, by the rows of the earlier exports and the same heights now."""
     settle = end - deepest + 1
-    names = now.schema.names if now.num_rows else []
+    names = now.schema.names if now.num_rows and earlier.num_rows else []
     emptied = [name for name in names if not earlier[name].null_count and now[name].null_count == now.num_rows]
     if emptied:
         # Corrections would remove the values.
         return (
             f"; no record has {', '.join(emptied)} now, which all had: when the service sends this again, export once "
-            f"with a settle of {settle} or more, or else begin another series in another directory"
+            f"with a settle of at least {settle}, or else begin another series in another directory"
         )
     filled = [name for name in names if earlier[name].null_count == earlier.num_rows and not now[name].null_count]
     if filled:
@@ -272,7 +274,7 @@ def _advice(earlier: pa.Table, now: pa.Table, end: int, deepest: int) -> str:
             f"; all records have {', '.join(filled)} now, which none had: begin another series in another directory, "
             f"or export once with a settle of {end + 1} or more, which reads the whole list and corrects all records"
         )
-    return f"; export once with a settle of {settle} or more"
+    return f"; export once with a settle of at least {settle}, more if lower heights changed too"
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _in_this_process(trial: Trial) -> int:
 def _in_fork(trial: Trial) -> int:
     if (child := os.fork()) == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(LIMIT)
+        signal.alarm(LIMIT * trial.limits)
         try:
             trial.run()
         except BaseException:  # noqa: BLE001 - a fork must not return to the code of its parent

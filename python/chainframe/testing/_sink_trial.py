@@ -79,6 +79,8 @@ class Trial:
         # A run of several values can be the first one only after one that was interrupted.
         self._takes_sets = True
         self._interruptor = Interruptor(_packages, task.interruption, self._interrupted)
+        self.limits = max(1, len(task.overtaken))
+        """Number of runs that may each wait as long as a process may."""
 
     def run(self) -> None:
         problem = ""
@@ -103,6 +105,9 @@ class Trial:
                 return
             if left == 0 and (not task.overtaken or number in task.overtaken):
                 self._number = number
+            if number in task.overtaken:
+                # Known if the process ends in this run.
+                self._say(Outcome(number))
             if self._is_disturbed(number):
                 left = VERIFIED
             if is_whole or left:

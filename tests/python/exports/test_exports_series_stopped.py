@@ -10,6 +10,7 @@ import chainframe as cf
 import chainframe.exports
 from chainframe.exports.directory import STAGING
 from chainframe.testing import Fault, LocalService
+from strict_server import StrictServer, page_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +30,7 @@ def test_stopped_series_continues_with_a_larger_settle(tmp_path: Path, *, has_ne
             query.to_parquet_series(tmp_path, settle=5)
         service.load("blocks", blocks(90, replaced=20))
         for _ in range(2):
-            with pytest.raises(
-                cf.SettledHeightError, match=r"height 20 changed .*; export once with a settle of 6 or more$"
-            ):
+            with pytest.raises(cf.SettledHeightError, match=r"height 20 changed .* at least 6, more if .* too$"):
                 query.to_parquet_series(tmp_path, settle=5)
         staged: set[Path] = set()
         # A run that is interrupted is continued, and not begun again.
@@ -50,6 +49,31 @@ def test_stopped_series_continues_with_a_larger_settle(tmp_path: Path, *, has_ne
         assert table["hash"].to_pylist() == [row["hash"] for row in reversed(blocks(95, replaced=20))]
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_error_of_a_whole_list_of_an_address_says_how_its_series_continues(tmp_path: Path) -> None:
+    """Its reason, that the API returns the last 12 months only, stays for good."""
+
+    def sent(changed: int = 0) -> list[dict[str, str]]:
+        heights = (100, 50)
+        names = {height: "0x2" if height == changed else "0x1" for height in heights}
+        return [{"txId": f"0x{height}", "height": str(height), "methodId": names[height]} for height in heights]
+
+    def query(client: cf.Client) -> cf.Query[Any]:
+        return client.address_transactions("0xa")
+
+    with StrictServer() as server, server.client() as client:
+        server.on("address_transactions", page_of("address_transactions", sent()))
+        query(client).to_parquet_series(tmp_path, settle=10)
+        server.on("address_transactions", page_of("address_transactions", sent(changed=50)))
+        with pytest.raises(
+            cf.SettledHeightError, match=r"height 50 changed .* a settle of at least 41, more if"
+        ) as caught:
+            query(client).to_parquet_series(tmp_path, settle=10)
+        assert caught.value.path == str(tmp_path / "export-000001")
+        query(client).to_parquet_series(tmp_path, settle=41)
+    assert chainframe.exports.read(tmp_path).to_table()["method_id"].to_pylist() == ["0x2"]
+
+
 def test_error_names_a_column_that_the_service_sends_no_more(tmp_path: Path) -> None:
     """With a larger settle at once, corrections would remove the values."""
     rows = [{**row, "miner": "0x1"} for row in blocks(30)]
@@ -59,7 +83,7 @@ def test_error_names_a_column_that_the_service_sends_no_more(tmp_path: Path) -> 
         service.load("blocks", blocks(40))
         with pytest.raises(
             cf.SettledHeightError,
-            match=r"; no record has miner now, .* sends this again, export once with a settle of 6 or more, ",
+            match=r"; no record has miner now, .* sends this again, export once with a settle of at least 6, ",
         ):
             query.to_parquet_series(tmp_path, settle=5)
         service.load("blocks", [{**row, "miner": "0x1"} for row in blocks(40)])
