@@ -79,6 +79,11 @@ def skipped_without_extra() -> Generator[None]:
         pytest.skip(f"it needs {error.name}")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests of sinks, which take longest: at the end they would be left to one worker."""
+    items.sort(key=lambda item: "sinks" not in item.path.parts)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup() -> Generator[None]:
     with skipped_without_extra():
