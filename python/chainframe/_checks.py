@@ -34,7 +34,7 @@ def check_seed(value: object, parameter: str) -> None:
 def check_choice(value: object, allowed: Sequence[str], parameter: str) -> None:
     """Raises `InvalidParameterError` for anything but one of some texts."""
     if value not in allowed:
-        raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {value!r}", parameter=parameter)
+        raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {short(value)}", parameter=parameter)
 
 
 def short(value: object) -> str:

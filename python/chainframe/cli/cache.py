@@ -55,7 +55,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _arguments(query: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call for display: of many values only their number."""
-    # Of a time that was searched for its height, only the time.
+    # The entry of `height_at` has a time in place of arguments.
     given = query["arguments"] | {"max_items": query["max_items"]} if "arguments" in query else {"time": query["time"]}
     return {
         name: f"{len(value)} values" if isinstance(value, list) and len(value) > 1 else value

@@ -89,7 +89,7 @@ def test_closed_standard_output_is_no_error(service: LocalService) -> None:
         ({"MAIN_CHAIN": "ELSEWHERE"}, [], 9, "request"),
         ({"DEPLOYMENT": '{"main": "elsewhere"}'}, [], 9, "request"),
         ({"MAX_REQUESTS": "1"}, [], 2, "zone request"),
-        # Of several failures, the one that another try helps least.
+        # If several checks fail, the code is that of the failure which another try is least likely to help.
         ({"MAX_REQUESTS": "2"}, [{"kind": "status", "status": 503, "path": "token-list"}], 2, "request"),
         ({"ZONE_CHAIN": "ELSEWHERE"}, [{"kind": "status", "status": 503, "path": "token-list"}], 9, "request"),
     ],

@@ -28,39 +28,32 @@ def test_file_that_is_not_regular_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a device is a file on Unix only")
-def test_device_is_refused_wherever_a_file_is_read(
-    at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="devices and pipes are files on Unix only")
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_special_file_is_refused_wherever_a_file_is_read(at_service: LocalService, tmp_path: Path, kind: str) -> None:
     """`/dev/null` in place of `/dev/zero`, which a fault would read until the memory is used up."""
-    device = tmp_path / "endless.jsonl"
-    device.symlink_to(os.devnull)
-    problem = "it is a device; name a file"
+    file = tmp_path / "endless.jsonl"
+    if kind == "device":
+        file.symlink_to(os.devnull)
+    else:
+        os.mkfifo(file)
+    problem = f"it is a {kind}; name a file"
     with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        Cassette(device, mode="none")
+        Cassette(file, mode="none")
     with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        at_service.load_cassette(device)
+        at_service.load_cassette(file)
     with pytest.raises(cf.ConfigError, match=rf"^ca_bundle \(.*\) cannot be read: {problem}$"):
-        at_service.client(base_url="https://127.0.0.1", ca_bundle=device)
+        at_service.client(base_url="https://127.0.0.1", ca_bundle=file)
     with pytest.raises(cf.ConfigError, match=r"is not a regular file; name another$"):
-        at_service.load("blocks", device)
-    assert main(["blocks", "--height", f"@{device}"]) == 2
-    assert f"cannot be read: {problem}" in capsys.readouterr().err
+        at_service.load("blocks", file)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
-def test_named_pipe_is_refused_wherever_a_file_is_read(at_service: LocalService, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe.jsonl"
-    os.mkfifo(pipe)
-    problem = "it is a pipe; name a file"
-    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        Cassette(pipe, mode="none")
-    with pytest.raises(cf.CassetteError, match=f"cannot be read: {problem}$"):
-        at_service.load_cassette(pipe)
-    with pytest.raises(cf.ConfigError, match=rf"^ca_bundle \(.*\) cannot be read: {problem}$"):
-        at_service.client(base_url="https://127.0.0.1", ca_bundle=pipe)
-    with pytest.raises(cf.ConfigError, match=r"is not a regular file; name another$"):
-        at_service.load("blocks", pipe)
+@pytest.mark.usefixtures("at_service")
+@pytest.mark.skipif(os.name == "nt", reason="a device is a file on Unix only")
+def test_values_of_an_option_are_not_read_from_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "endless").symlink_to(os.devnull)
+    assert main(["blocks", "--height", f"@{tmp_path / 'endless'}"]) == 2
+    assert "cannot be read: it is a device; name a file" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="a descriptor has a path on Unix only")
