@@ -60,10 +60,13 @@ def merged_verdicts(runs: Iterable[dict[str, list[Any]]]) -> dict[str, list[Any]
     that was resumed has verdicts on the values that were left.
     """
     verdicts: dict[str, tuple[int, int, str]] = {}
+    # A later run may be given a value in another letter case.
+    spelt: dict[str, str] = {}
     for run in runs:
         texts = [json.dumps(each) for each in run["outcomes"]]
         columns = (run[name] for name in ("argument", "records", "requests", "outcome"))
-        for argument, num_records, num_requests, index in zip(*columns, strict=True):
+        for given, num_records, num_requests, index in zip(*columns, strict=True):
+            argument = spelt.setdefault(given.lower(), given)
             records, requests, _ = verdicts.get(argument, (0, 0, ""))
             verdicts[argument] = records + num_records, requests + num_requests, texts[index]
     indices = {text: index for index, text in enumerate(dict.fromkeys(text for *_, text in verdicts.values()))}

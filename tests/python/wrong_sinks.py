@@ -75,6 +75,14 @@ class RightSinkOfSets(RightSink):
     def delete(self, change: Change) -> int:
         if change.undo_of is None:
             return super().delete(change)
+        statement = "DELETE FROM rows WHERE height > ? AND lower(queried) = lower(?)"
+        return self.database.execute(statement, [change.undo_after, change.undo_of]).rowcount
+
+
+class ComparesLetterCase(RightSinkOfSets):
+    def delete(self, change: Change) -> int:
+        if change.undo_of is None:
+            return super().delete(change)
         statement = "DELETE FROM rows WHERE height > ? AND queried = ?"
         return self.database.execute(statement, [change.undo_after, change.undo_of]).rowcount
 
@@ -222,6 +230,7 @@ WRONG = {
         IgnoresOtherRuns,
         KeepsRowsOnReset,
         RoundsAmounts,
+        ComparesLetterCase,
         UndoesAllLists,
         BelievesItsPosition,
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
+from chainframe.exports.differences import meaning
 from chainframe.exports.settled import LATER
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
@@ -167,4 +168,4 @@ def grown(found: Manifest, new: Manifest) -> Manifest:
 
 
 def _is_superset(values: object, others: object) -> bool:
-    return isinstance(values, list) and isinstance(others, list) and set(values) >= set(others)
+    return isinstance(values, list) and isinstance(others, list) and set(meaning(values)) >= set(meaning(others))

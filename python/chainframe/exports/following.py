@@ -7,6 +7,7 @@ import reprlib
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import InvalidParameterError
+from chainframe.exports.differences import differing, shown
 from chainframe.exports.export import Export
 from chainframe.exports.store import read_manifest
 from chainframe.exports.watermark import height_of
@@ -29,12 +30,12 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     if manifest is None or not manifest.finished:
         message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"
         raise InvalidParameterError(message, parameter="start")
-    ours = json.loads(query._stated())  # noqa: SLF001 - of this package
-    theirs = manifest.query
-    for name in ("call", "chain", "arguments"):
-        if theirs.get(name) != ours[name]:
-            message = f"({str(export.path)!r}) is an export of another query: {name} is {theirs.get(name)!r}"
-            raise InvalidParameterError(f"{message} there and {ours[name]!r} here", parameter="start")
+    ours = _request(json.loads(query._stated()))  # noqa: SLF001 - of this package
+    theirs = _request(manifest.query)
+    for name in differing(theirs, ours):
+        difference = shown(name, theirs.get(name), ours.get(name))
+        message = f"({str(export.path)!r}) is an export of another query: {difference}"
+        raise InvalidParameterError(message, parameter="start")
     if manifest.settled is not None:
         return [], None, manifest.settled.end_height
     newest = [(int(key, 16), height) for key, height in manifest.watermark if height is not None]
@@ -49,3 +50,8 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     # The watermark of a range is its highest block; that of a list ends anywhere within a block.
     is_whole = lowest == height_of(manifest.watermark) and query._growth_order() == "by_height"  # noqa: SLF001
     return newest, None, lowest - is_whole
+
+
+def _request(query: dict[str, Any]) -> dict[str, Any]:
+    """Return what is followed, by names."""
+    return {"call": query["call"], "chain": query["chain"], **query["arguments"]}

@@ -12,12 +12,12 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chainframe._native import Hint
 from chainframe._paths import read_regular
 from chainframe.errors import ExportError
+from chainframe.exports.differences import differing, shown
 from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height, is_report
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ VERSION = 1
 PART = re.compile(r"part-[0-9]{6,}(-[0-9a-f]{12})?\.parquet|_corrections-[0-9]{6,}(-[0-9a-f]{12})?\.data")
 # What a state of another form raises.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-MAX_SHOWN = 60
 AS_TEXT = ("decimal", "string")
 """Types of amounts of an export and of the next one of its series, after an amount that no decimal column holds."""
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
@@ -202,12 +201,12 @@ class Manifest:
         ours = self._request()
         theirs = found._request()
         free = self._free_in_series(found, has_moving_end=has_moving_end) if continued else set[str]()
-        for name in dict.fromkeys([*theirs, *ours]):
-            if name in free or ours.get(name) == theirs.get(name):
+        for name in differing(theirs, ours):
+            if name in free:
                 continue
-            there = _shown_link(found.since) if name == "since" else _shown(name, theirs.get(name))
-            here = _shown_link(self.since) if name == "since" else _shown(name, ours.get(name))
-            message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
+            links = f"since is {_shown_link(found.since)} there and {_shown_link(self.since)} here"
+            difference = links if name == "since" else shown(name, theirs.get(name), ours.get(name))
+            message = f"{path} holds an export of another query: {difference}"
             if continued:
                 message += "; since needs an export of the same query"
             raise ExportError(message, path=str(path), hints=() if continued else HINTS)
@@ -232,7 +231,7 @@ class Manifest:
             self.schema = {name: self.schema[name] for name in other.schema}
 
     def is_same_request(self, other: Manifest) -> bool:
-        return self._request() == other._request()
+        return not any(differing(self._request(), other._request()))
 
     def _request(self) -> dict[str, Any]:
         """The request under the parameter names of the caller."""
@@ -336,10 +335,3 @@ def damaged(path: Location, problem: str) -> ExportError:
 
 def _shown_link(since: dict[str, str] | None) -> str:
     return "None" if since is None else f"{since['path']!r} (SHA-256 {since['sha256'][:8]})"
-
-
-def _shown(name: str, value: object) -> str:
-    if name in {"start_time", "end_time"} and isinstance(value, int):
-        value = datetime.fromtimestamp(value / 1000, UTC).isoformat()
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

@@ -25,7 +25,7 @@ from chainframe.sinks.contract import (
     Sink,
     database_errors,
 )
-from chainframe.sinks.sql import text_literal
+from chainframe.sinks.sql import is_of, is_row_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -184,8 +184,8 @@ def _void(table: deltalake.DeltaTable, change: Change) -> tuple[int, str]:
     if change.undo_of is None:
         return int(files.count_rows(filter=above)), condition
     found = files.to_table(columns=[QUERIED], filter=above)[QUERIED].to_pylist()
-    count = sum(change.undo_of in (values or []) for values in found)
-    return count, f"{condition} AND array_has({QUERIED}, {text_literal(change.undo_of)})"
+    count = sum(is_row_of(change.undo_of, values) for values in found)
+    return count, f"{condition} AND {is_of(change.undo_of)}"
 
 
 def _write(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from chainframe._declared import QUERIED, height_column
+from chainframe._declared import height_column
 from chainframe._paths import refuse_link
 from chainframe.errors import ExportError
 from chainframe.sinks.columns import changed_column, fit
@@ -25,7 +25,7 @@ from chainframe.sinks.contract import (
     database_errors,
     open_transaction,
 )
-from chainframe.sinks.sql import STATE, name_parts, position_of_row, quoted, text_literal
+from chainframe.sinks.sql import STATE, is_of, name_parts, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -74,7 +74,7 @@ class DuckDbSink(Sink):
                 column = quoted(height_column(self._columns()) or "height")
                 above = f"{column} > {int(change.undo_after)}"
                 if change.undo_of is not None:
-                    above += f" AND list_contains({QUERIED}, {text_literal(change.undo_of)})"
+                    above += f" AND {is_of(change.undo_of)}"
                 removed = execute(f"DELETE FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
             if change.rows is not None:
                 self._connection.register(BATCH, change.rows)

@@ -17,6 +17,7 @@ from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import LOST, Change, Clear, Extent, Failure, Position, Sink, database_errors
+from chainframe.sinks.sql import is_row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +126,7 @@ def _found_above(table: Table, above: str, undo_of: str | None) -> tuple[int, pa
     # The library has no filter for lists.
     found = scan.to_arrow()
     values: list[Any] = found[QUERIED].to_pylist()
-    stays = [undo_of not in (each or []) for each in values]
+    stays = [not is_row_of(undo_of, each) for each in values]
     kept = found.filter(stays)
     return len(found) - len(kept), kept
 

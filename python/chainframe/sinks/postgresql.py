@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import adbc_driver_manager
 
-from chainframe._declared import QUERIED, height_column
+from chainframe._declared import height_column
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.columns import fit
 from chainframe.sinks.contract import (
@@ -27,7 +27,7 @@ from chainframe.sinks.contract import (
     open_transaction,
 )
 from chainframe.sinks.postgresql_columns import changed_column
-from chainframe.sinks.sql import STATE, name_parts, position_of_row, quoted, text_literal
+from chainframe.sinks.sql import STATE, is_of, name_parts, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -165,7 +165,7 @@ class PostgresqlSink(Sink):
         column = quoted(height_column(self._columns(cursor)) or "height")
         above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
         if change.undo_of is not None:
-            above += f" AND {text_literal(change.undo_of)} = ANY ({QUERIED})"
+            above += f" AND {is_of(change.undo_of)}"
         removed: int = _one(cursor, f"SELECT count(*) {above}")[0]
         cursor.execute(f"DELETE {above}")
         return removed

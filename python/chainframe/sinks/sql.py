@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import QUERIED
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.contract import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 STATE = "_chainframe"
 """Table of a database that holds the positions of all tables of its schema."""
@@ -50,6 +54,13 @@ def name_parts(table: str) -> list[str]:
     return parts
 
 
-def text_literal(text: str) -> str:
-    """Return a string of SQL."""
-    return "'" + text.replace("'", "''") + "'"
+def is_of(argument: str) -> str:
+    """Return the condition of SQL for rows of the list of an argument, whose letter case may differ from run to run."""
+    literal = "'" + argument.replace("'", "''") + "'"
+    # Each row of a set that is followed has one argument.
+    return f"lower({QUERIED}[1]) = lower({literal})"
+
+
+def is_row_of(argument: str, queried: Sequence[str] | None) -> bool:
+    """Return True if a row with these values of `queried` is of the list of an argument."""
+    return argument.lower() in (each.lower() for each in queried or ())

@@ -56,7 +56,8 @@ def _batch_of(argument: str, branch: str, height: int) -> Any:  # noqa: ANN401 -
 
 
 def _undo_of(argument: str, after_height: int) -> Any:  # noqa: ANN401 - as above
-    return SimpleNamespace(**vars(_undo(after_height)), queried=(argument,), argument=argument)
+    # A later run may be given the argument in another letter case.
+    return SimpleNamespace(**vars(_undo(after_height)), queried=(argument.upper(),), argument=argument)
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ class _SetQuery(_Query):
 
     @staticmethod
     def _merged_cursor(cursor: str, reached: list[tuple[str, str]]) -> str:
-        return json.dumps({**json.loads(cursor), **dict(reached)}, sort_keys=True)
+        lists = {argument.lower(): after for argument, after in reached}
+        return json.dumps({**json.loads(cursor), **lists}, sort_keys=True)
 
 
 class _Follow:

@@ -47,7 +47,7 @@ pub fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(Strin
 }
 
 /// Meaning of a value: addresses and hashes are the same in either letter case.
-fn meaning(sent: &str) -> String {
+pub(super) fn meaning(sent: &str) -> String {
     sent.to_lowercase()
 }
 

@@ -319,7 +319,7 @@ def test_undo_of_one_list_leaves_the_rows_of_the_others(
     events = [
         prepared("a", range(1, 6), "x"),
         prepared("b", range(1, 6), "x"),
-        cf.Undo(3, "undo", ["a"]),
+        cf.Undo(3, "undo", ["A"]),
         prepared("a", range(4, 6), "y"),
     ]
     synced = sync.run(Prepared(events), sink_of(target, None if kind == "delta" else "undone"), 12)

@@ -109,7 +109,9 @@ def test_finished_export_of_the_same_values_in_another_order_sends_nothing(
     before = service.request_count
     assert client.token_transfers(values[::-1]).to_parquet(tmp_path).rows == first.rows
     assert service.request_count == before
-    with pytest.raises(cf.ExportError, match="an export of another query: token_contract_address is"):
+    with pytest.raises(
+        cf.ExportError, match=f"an export of another query: token_contract_address has {values[0]!r} there and not here"
+    ):
         client.token_transfers(values[1:]).to_parquet(tmp_path)
 
 

@@ -37,6 +37,7 @@ FINDINGS = {
     "KeepsRowsOnReset": r"no interruption; then the table after run 5 \(with reset=True\) should not have 0xa10",
     "RoundsAmounts": "a float, which does not hold every amount",
     "UndoesAllLists": r"no interruption; then the table after run 8 \(that replaces .*\) lacks 0xc20 of height 2",
+    "ComparesLetterCase": r"no interruption; then the table after run 8 \(that replaces .*\) should not have 0xa20",
     "BelievesItsPosition": "self.store.* the table after run 1 .* lacks 0xa10",
 }
 

@@ -168,7 +168,7 @@ def test_undo_of_one_list_leaves_the_rows_of_the_others(catalog: Catalog) -> Non
     sink = sink_of(catalog, NAME)
     assert sink.takes_sets
     assert sink.commit(first := change(None, 10, rows=table)) == 0
-    assert sink.commit(second := change(first.after, 10, undo_after=3, undo_of="a")) == 2
+    assert sink.commit(second := change(first.after, 10, undo_after=3, undo_of="A")) == 2
     assert sink.look() == (second.position(2), Extent(8, 5))
     assert {row[1] for row in stored(catalog)} == set(ids) - {"a4", "a5"}
     assert sink.commit(change(second.position(2), 8, undo_after=1, undo_of="c")) == 0
