@@ -22,7 +22,6 @@ from chainframe import (
     AuthenticationError,
     ChainframeError,
     Client,
-    ConfigError,
     Deployment,
     PermissionDeniedError,
     RateLimitError,
@@ -119,9 +118,11 @@ def run_checks(
             max_retries=1,
             **given,  # type: ignore[arg-type]
         )
-    except ConfigError as error:
+    except ChainframeError as error:
+        # A cassette or a cache of the environment that cannot be opened, too: no other command would run.
         yield CheckResult("settings", "fail", _text(error), USAGE)
         return
+    yield from _not_sending()
     with _without_cassette(client).with_options(cache=None) as client:
         yield from _network(client, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE"))
         # The client may connect where the standard library does not, and its error is the one that counts.
@@ -153,6 +154,9 @@ def _variables() -> Iterator[CheckResult]:
     known = [f"{PREFIX}{name.upper()}" for name in (*SETTINGS, *SECRETS, *OTHER_VARIABLES)]
     for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known):
         yield CheckResult("variables", "warn", f"{variable} is no variable of chainframe{similar(variable, known)}")
+
+
+def _not_sending() -> Iterator[CheckResult]:
     for name in NOT_SENDING:
         if os.environ.get(f"{PREFIX}{name}"):
             text = f"{PREFIX}{name} is set; these checks do not use it, and send all requests"

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from dataclasses import asdict
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from chainframe import (
@@ -20,6 +21,7 @@ from chainframe import (
     __version__,
     doctor,
 )
+from chainframe._arguments import similar
 from chainframe._deployments import of_environment
 from chainframe._native import _openapi as openapi_json
 from chainframe._paths import is_there, local_path
@@ -31,7 +33,7 @@ from chainframe.testing import Cassette, LocalService
 from chainframe.testing._drift import ERROR, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 COMMANDS = {
     "serve": "Run the local server until interrupted.",
@@ -103,7 +105,10 @@ SERVICE: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.error(_unrecognized(unknown, arguments or ()))
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
@@ -115,6 +120,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _unrecognized(unknown: Sequence[str], arguments: Sequence[str]) -> str:
+    words = list(takewhile(lambda word: not word.startswith("-"), arguments))
+    known = [option for option in words_after(words[:2]) if option.startswith("--") and option != "--help"]
+    advice = similar(unknown[0], known) or f"; {' '.join(words[:2])} has {', '.join(known)}"
+    return f"unrecognized arguments: {' '.join(unknown)}{advice}"
 
 
 def _print(text: str) -> None:
@@ -344,13 +356,20 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    deployment = _deployment(options)
     code = 0
-    given = {name: value for name in doctor.SETTINGS if (value := getattr(options, name)) is not None}
-    results = doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
-    for result in results:
+    for result in _results(options):
         text = json.dumps(asdict(result)) if options.json else f"{result.status:5}{result.check:13}{result.text}"
         # Not by a flush of standard output, which may be closed.
         print(shown(text, sys.stdout), flush=True)
         code = max(code, result.code, key=doctor.CODES.index)
     return code
+
+
+def _results(options: argparse.Namespace) -> Iterator[doctor.CheckResult]:
+    try:
+        deployment = _deployment(options)
+    except ChainframeError as error:
+        yield doctor.CheckResult("settings", "fail", in_shell(error), USAGE)
+        return
+    given = {name: value for name in doctor.SETTINGS if (value := getattr(options, name)) is not None}
+    yield from doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)

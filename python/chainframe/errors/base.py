@@ -142,4 +142,6 @@ class InvalidParameterError(ChainframeError, ValueError):
     ) -> None:
         super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
         if parameter is not None:
-            self._shell_text = _one_line(f"--{parameter.replace('_', '-')} {message}", advice(hints, in_shell=True))
+            # A variable of the environment has one name everywhere.
+            name = parameter if parameter.isupper() else f"--{parameter.replace('_', '-')}"
+            self._shell_text = _one_line(f"{name} {message}", advice(hints, in_shell=True))

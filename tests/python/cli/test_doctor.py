@@ -89,6 +89,12 @@ def test_closed_standard_output_is_no_error(service: LocalService) -> None:
         ({"MAIN_CHAIN": "ELSEWHERE"}, [], 9, "request"),
         ({"DEPLOYMENT": '{"main": "elsewhere"}'}, [], 9, "request"),
         ({"MAX_REQUESTS": "1"}, [], 2, "zone request"),
+        ({"CASSETTE": os.devnull}, [], 2, "settings"),
+        ({"CASSETTE": __file__}, [], 2, "settings"),
+        ({"CASSETTE": "s3://bucket/c.jsonl"}, [], 2, "settings"),
+        ({"CASSETTE": "c.jsonl", "CASSETTE_MODE": "any"}, [], 2, "settings"),
+        ({"CACHE": __file__}, [], 2, "settings"),
+        ({"DEPLOYMENT": "main"}, [], 2, "settings"),
         # If several checks fail, the code is that of the failure which another try is least likely to help.
         ({"MAX_REQUESTS": "2"}, [{"kind": "status", "status": 503, "path": "token-list"}], 2, "request"),
         ({"ZONE_CHAIN": "ELSEWHERE"}, [{"kind": "status", "status": 503, "path": "token-list"}], 9, "request"),
@@ -103,6 +109,8 @@ def test_failed_check_has_a_line_and_an_exit_code(
     options = {option for _, text in found.values() for option in re.findall("--[a-z-]+", text)}
     assert options <= OPTIONS
     assert next(check for check, (status, _) in found.items() if status == "fail") == failed
+    # A check that was not reached says nothing.
+    assert not {"cassette", "cache"} & set(found)
 
 
 OPTIONS = {"--base-url", "--main-chain", "--zone-chain", "--proxy", "--ca-bundle", "--prehash", "--signature-encoding"}
