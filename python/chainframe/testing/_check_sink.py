@@ -50,7 +50,8 @@ def check_sink(
     Raises
     ------
     AssertionError
-        The sink lost, repeated or changed rows, or its position is wrong. The message describes the schedule.
+        The sink lost, repeated or changed rows, or its position is wrong. The message describes the schedule. Or an
+        interruption did not happen, so that nothing is known.
     InvalidParameterError
         `make` or `read` cannot be imported by another process, or `schedules` is no integer from 1.
 

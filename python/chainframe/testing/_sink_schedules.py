@@ -29,6 +29,9 @@ FORKS = platform.system() == "Linux"
 LIMIT = 300
 """Seconds after which a process that waits, for example for a lock, is ended; a busy machine is slow."""
 
+NOT_TRACED = "define the sink, with the functions that call the store, in one package, in Python"
+NOT_REPEATED = "the same runs of sync must make the same calls, whatever the name of the target"
+
 
 def check(make: Callable[[str], Sink], read: Callable[[str], Iterable[Mapping[str, Any]]], schedules: int) -> int:
     """Run the schedules; returns their number, or raises AssertionError with the one that breaks the sink."""
@@ -48,6 +51,8 @@ def _check(processes: _Processes, schedules: int) -> int:
     for first in range(2):
         outcome = processes.run(Task(f"check_overtaken_{first}", overtaken=frozenset(overtaken[first::2])))
         _require(outcome, f"{named(outcome.number)}: another run commits after this one has read the position")
+    if whole.points == 0:
+        raise AssertionError(f"no call could be interrupted: {NOT_TRACED}")
     possible = [Interruption(kind, point) for point in range(whole.points) for kind in Kind]
     count = min(schedules, len(possible))
     for index in range(count):
@@ -57,6 +62,9 @@ def _check(processes: _Processes, schedules: int) -> int:
 
 def _interrupt(processes: _Processes, name: str, interruption: Interruption) -> None:
     outcome = processes.run(Task(name, interruption=interruption))
+    if not (outcome.place or outcome.problem or outcome.code):
+        number = interruption.point + 1
+        raise AssertionError(f"call {number:,} was not made again, and so not interrupted: {NOT_REPEATED}")
     schedule = f"{named(outcome.number)}: {outcome.place}"
     if outcome.code == KILLED:
         # A scheduler starts the run again.

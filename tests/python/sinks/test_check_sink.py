@@ -90,6 +90,22 @@ def test_functions_that_no_other_process_can_import_are_refused() -> None:
         check("RightSink", Path(), schedules=0)
 
 
+def test_interruption_that_does_not_happen_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"^call [\d,]+ was not made again, and so not interrupted: the same runs"):
+        check("CallsMoreAtFirst", tmp_path, schedules=10)
+
+
+def test_sink_whose_calls_cannot_be_interrupted_is_refused(pytester: pytest.Pytester) -> None:
+    steps = RECIPES["sqlite_sink.py"].replace("class SqliteSink(Sink)", "class Steps")
+    (pytester.path / "steps.py").write_text(steps, encoding="utf-8")
+    text = "from chainframe.sinks import Sink\nfrom steps import Steps\nclass SqliteSink(Steps, Sink):\n    pass\n"
+    (pytester.path / "sqlite_sink.py").write_text(text, encoding="utf-8")
+    (pytester.path / "test_sqlite_sink.py").write_text(RECIPES["test_sqlite_sink.py"], encoding="utf-8")
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "test_sqlite_sink.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*AssertionError: no call could be interrupted: define the class*"])
+
+
 def test_sink_of_the_guide_passes(pytester: pytest.Pytester) -> None:
     assert sorted(RECIPES) == ["sqlite_sink.py", "test_sqlite_sink.py"]
     for name, text in RECIPES.items():
