@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from chainframe._declared import QUERIED, height_column
 from chainframe._paths import URL, refuse_link
 from chainframe._text import without_secrets_of_urls
-from chainframe.errors import ExportError
+from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
 from chainframe.sinks.columns import changed_column, fit
 from chainframe.sinks.contract import (
@@ -38,6 +39,8 @@ VERSION = "chainframe.version"
 ROWS = "chainframe.rows"
 FORM = "chainframe.form"
 """Metadata of a commit of `sync`; properties of the table after a run."""
+UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\\#?\[\]^|]")
+"""Parts of a local path that the library decodes, or takes for a part of a URL: it may write there, and not read."""
 MAX_PROPERTY = 100_000
 """Characters of a cursor that is stored as a property: each later checkpoint holds it."""
 
@@ -59,6 +62,11 @@ class DeltaSink(Sink):
                 refuse_link(path)
             # The library takes a relative path such as `a:b` for a URL.
             self._uri = str(Path(self._uri).absolute())
+            if found := UNREADABLE.search(Path(self._uri).as_posix()):
+                message = (
+                    f"({self._uri}) must not have {found[0]!r}, which deltalake reads otherwise; name another path"
+                )
+                raise InvalidParameterError(message, parameter="target")
         self._version = 0
 
     def look(self) -> tuple[Position | None, Extent | None]:
