@@ -19,9 +19,10 @@ from chainframe.cli.core import flag
 from chainframe.cli.export import OutputOptions, Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.messages import echo, echo_error, stats, text_of
 from chainframe.cli.options import result_options
-from chainframe.cli.param_types import Hashes, Values
+from chainframe.cli.param_types import Hashes, Line, Values
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.cli.tools import TOOLS
+from chainframe.errors.base import in_shell
 from chainframe.exports.files import NON_RESUMABLE
 
 if TYPE_CHECKING:
@@ -29,10 +30,14 @@ if TYPE_CHECKING:
 
     from click import Context
 
-    from chainframe import Query, Report
+    from chainframe import Client, Query, Report
     from chainframe.cli.export import Destination
 
 COMPLETE = "_CHAINFRAME_COMPLETE"
+FOLLOWING = [*follow.OPTIONS, *sync.OPTIONS]
+"""Options of the calls whose lists can be followed."""
+INDEXED = re.compile(r"(\w+)\[(\d+)\] ")
+"""Beginning of an error about one of several values of an argument."""
 # Missing hashes, and arguments with an error, that are listed.
 SHOWN = 10
 
@@ -81,6 +86,8 @@ def _explained(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and error.ctx:
         word = error.option_name.lstrip("-").replace("-", "_")
         options = {option for param in error.ctx.command.params for option in param.opts}
+        if any(error.option_name in option.opts for option in FOLLOWING):
+            return f"{error.message} The list of {error.ctx.command.name} cannot be followed."
         for name in SYNONYMS.get(word, ()):
             if flag(name) in options:
                 return f"{error.message} Did you mean '{flag(name)}'?"
@@ -171,7 +178,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     fields = [field["name"] for field in record_of(endpoint["name"])["fields"]]
     result = result_options(fields + [QUERIED] * any(_selects(endpoint)))
     can_follow = endpoint["page_size_max"] and height_column(fields) is not None
-    follows = [*follow.OPTIONS, *sync.OPTIONS] if can_follow else []
+    follows = FOLLOWING if can_follow else []
     call = _Call(endpoint["name"], _names(own), _names(result), _names(follows))
     help_text = endpoint["doc"].replace("`", "")
     return click.Command(
@@ -235,7 +242,7 @@ class _Call:
         follows = {name: given.pop(name) for name in self.follows}
         target = progress.target = _destination(follows, output)
         with client(given, streams_to_terminal=target.streams_to_terminal()) as made, stats(made, given):
-            query = getattr(made, self.name)(**arguments)
+            query = self._query(made, arguments)
             if output["dry_run"]:
                 limited = _estimate(query)
                 return codes.INCOMPLETE if limited and given["strict"] else 0
@@ -244,6 +251,19 @@ class _Call:
         if written and sys.stderr is not None and sys.stderr.isatty():
             echo_error(written)
         return _code(progress.report)
+
+    def _query(self, made: Client, arguments: dict[str, Any]) -> Query[Any]:
+        """Make the query. An error about a value of a file names its line there."""
+        try:
+            query: Query[Any] = getattr(made, self.name)(**arguments)
+        except InvalidParameterError as error:
+            found = INDEXED.match(str(error))
+            value = arguments[found[1]][int(found[2])] if found else None
+            if found and isinstance(value, Line):
+                text = in_shell(error).replace(f"[{found[2]}]", f": {value.place}", 1)
+                error._set_shell_text(text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            raise
+        return query
 
 
 def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination:

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,6 +16,9 @@ from chainframe._arguments import similar
 
 if TYPE_CHECKING:
     from click import Context, Parameter
+
+
+STDIN = {"-", "/dev/stdin"}
 
 
 class Columns(click.ParamType[list[str]]):
@@ -40,6 +43,18 @@ class Columns(click.ParamType[list[str]]):
         return [CompletionItem(before + comma + name) for name in self.fields if name.startswith(start)]
 
 
+class Line(str):
+    """A value of a file, with its place there for the error about it."""
+
+    __slots__ = ("place",)
+    place: str
+
+    def __new__(cls, text: str, place: str) -> Self:
+        line = super().__new__(cls, text)
+        line.place = place
+        return line
+
+
 class Values(click.ParamType["str | list[str]"]):
     """A value, or with `@` a file that has one on each line; `@-` is standard input."""
 
@@ -54,14 +69,22 @@ class Values(click.ParamType["str | list[str]"]):
 
     def lines(self, file: str, param: Parameter | None, ctx: Context | None) -> list[str]:
         """Lines of a file that are not blank. White space within a line is left to the check of its value."""
+        name = "standard input" if file in STDIN else file
         try:
-            text = sys.stdin.read() if file == "-" else _content(Path(file).expanduser())
+            text = _input() if file in STDIN else _content(Path(file).expanduser())
         except (OSError, UnicodeDecodeError) as error:
-            name = "standard input" if file == "-" else file
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"{name} cannot be read: {reason}", param, ctx)
         # Not splitlines, which takes form feeds and other characters for ends of lines.
-        return [line.strip() for line in text.split("\n") if line.strip()]
+        lines = enumerate(map(str.strip, text.split("\n")), 1)
+        return [Line(line, f"line {number} of {name}") for number, line in lines if line]
+
+
+def _input() -> str:
+    """Text of standard input, which is open: a named pipe would be waited for once more, after its writer has ended."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.read()
 
 
 def _content(path: Path) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from chainframe._native import _restore_report
+from chainframe._native import Hint, _restore_report
 from chainframe._objects import location
 from chainframe._paths import check_directory
 from chainframe._threads import in_thread
@@ -18,8 +18,8 @@ from chainframe.errors import ExportError, InvalidParameterError, PaginationDrif
 from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
-from chainframe.exports.manifest import AS_TEXT
-from chainframe.exports.parquet import WHOLE_LIST, ExportRequest, write_parquet, write_parquet_async
+from chainframe.exports.manifest import AS_TEXT, OF_ONE_QUERY
+from chainframe.exports.parquet import OMITTED, WHOLE_LIST, ExportRequest, write_parquet, write_parquet_async
 from chainframe.exports.store import finished_manifest, locked, read_manifest
 from chainframe.exports.tables import encoded
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest
 
 SETTLE = 64
+NEEDED = "needs a list with its newest record first or a range"
 # The list, or an earlier export, contradicts what was written before an interruption: each further run would end there.
 CONTRADICTED = (PaginationDriftError, SettledHeightError)
 
@@ -47,7 +48,7 @@ def to_parquet_series(
     options["settle"] = settle
     directory = _checked(query, client, path, options)
     written: list[Export] = []
-    with _without_mode(), locked(directory):
+    with _without_options(), locked(directory):
         for due in _due(directory, options):
             with _noting_reasons(written):
                 written.append(_write(query, client, due, options))
@@ -64,7 +65,7 @@ async def to_parquet_series_async(
     options["settle"] = settle
     directory = await in_thread(lambda: _checked(query, client, path, options))
     written: list[Export] = []
-    with _without_mode(), locked(directory):
+    with _without_options(), locked(directory):
         for due in await in_thread(lambda: _due(directory, options)):
             with _noting_reasons(written):
                 written.append(await _write_async(query, client, due, options))
@@ -72,15 +73,18 @@ async def to_parquet_series_async(
 
 
 @contextmanager
-def _without_mode() -> Generator[None]:
-    """Raises an error of one export without the advice to pass its `mode`, which a series does not have."""
+def _without_options() -> Generator[None]:
+    """Raises an error of one export without the advice to pass its `mode` or `since`, which a series does not have."""
     try:
         yield
     except ExportError as error:
         hints = [hint for hint in error.hints if hint.action != "start_over"]
-        if len(hints) == len(error.hints):
-            raise
         problem = str(error).removesuffix(advice(error.hints))
+        if problem.endswith(OF_ONE_QUERY):
+            problem = problem.removesuffix(OF_ONE_QUERY)
+            hints = [Hint("use_another_directory")]
+        elif len(hints) == len(error.hints):
+            raise
         plain = ExportError(problem, path=error.path, errno=error.errno, retryable=error.retryable, hints=hints)
         for note in getattr(error, "__notes__", []):
             plain.add_note(note)
@@ -139,12 +143,15 @@ def _checked(
     encoded(options)
     directory = location(path, "path", options.pop("storage_options", None))
     if query._growth_order() is None and not query._values:  # noqa: SLF001 - of this package
-        message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
-        raise InvalidParameterError(message)
+        error = InvalidParameterError(f"to_parquet_series {NEEDED}; call to_parquet")
+        error._set_shell_text(f"--series {NEEDED}; omit it")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        raise error
+    if query._values and options["settle"] is None:  # noqa: SLF001 - as above
+        raise InvalidParameterError("must be given for a series of several values", parameter="settle")
     check_directory(directory, "path")
     manifest = ExportRequest(query, client, directory, **options).new_manifest()
     if manifest.query["max_items"] is not None:
-        raise InvalidParameterError(WHOLE_LIST, parameter="max_items")
+        raise InvalidParameterError(WHOLE_LIST, parameter="max_items", hints=[OMITTED])
     if read_manifest(directory) is not None:
         message = f"{directory} is one export; name another directory, or the one in which the exports of a series are"
         raise ExportError(message, path=str(directory))

@@ -37,6 +37,7 @@ AS_TEXT = ("decimal", "string")
 """Types of amounts of an export and of the next one of its series, after an amount that no decimal column holds."""
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
+OF_ONE_QUERY = "; since needs an export of the same query"
 DAMAGED = "is damaged: its checksum differs from the manifest's"
 
 
@@ -208,7 +209,7 @@ class Manifest:
             difference = links if name == "since" else shown(name, theirs.get(name), ours.get(name))
             message = f"{path} holds an export of another query: {difference}"
             if continued:
-                message += "; since needs an export of the same query"
+                message += OF_ONE_QUERY
             raise ExportError(message, path=str(path), hints=() if continued else HINTS)
 
     def _free_in_series(self, found: Manifest, *, has_moving_end: bool) -> set[str]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._checks import check_choice, check_count
+from chainframe._native import Hint
 from chainframe._notes import continues
 from chainframe._paths import check_directory
 from chainframe._text import counted_are
@@ -54,7 +55,8 @@ MODES = ("resume", "overwrite", "error")
 ROWS_PER_FILE = 65_536
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
-WHOLE_LIST = "must not be given with settle or for a series, which need the whole list; omit max_items"
+WHOLE_LIST = "must not be given with settle or for a series, which need the whole list"
+OMITTED = Hint("omit", "max_items")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class ExportRequest:
         elif self._order() is None:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="settle")
         if manifest.query["max_items"] is not None:
-            raise InvalidParameterError(WHOLE_LIST, parameter="max_items")
+            raise InvalidParameterError(WHOLE_LIST, parameter="max_items", hints=[OMITTED])
         needed = key_columns(manifest)
         missing = [name for name in needed if name not in manifest.schema]
         if missing:
@@ -180,8 +182,13 @@ class ExportRequest:
     def _check_no_series(self) -> None:
         """Raises `ExportError` if exports of a series are there, which could not be continued beside one."""
         if locations.newest_of(self.directory) is not None:
-            message = f"{self.directory} holds a series of exports; call to_parquet_series, or use another directory"
-            raise ExportError(message, path=str(self.directory))
+            problem = f"{self.directory} holds a series of exports"
+            error = ExportError(
+                f"{problem}; call to_parquet_series, or use another directory", path=str(self.directory)
+            )
+            shell_text = f"{problem}; pass --series, or use another directory"
+            error._set_shell_text(shell_text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+            raise error
 
     def _in_order_of(self, found: Manifest, new: Manifest) -> Manifest:
         """The manifest with the columns in the order of another export, unless the caller has chosen one."""

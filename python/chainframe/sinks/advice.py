@@ -40,8 +40,8 @@ def rejected_position(problem: str, name: str) -> str:
     """Say what a stored position is that the follower rejects. Only one that is damaged calls for `reset`."""
     if problem.startswith("belongs to "):
         return f"{name} has the records of another query: its position {problem}; name another table"
-    if problem.startswith("has the position of a list "):
-        return f"{name}: the stored position {problem}"
+    if problem.startswith("has the position"):
+        return f"{name}: the stored position {problem}, or reset=True to fetch the table again with fewer"
     if problem.startswith("has unsupported version "):
         return f"{name}: the stored position {problem}; use the release that wrote it, or pass reset=True"
     return f"{name}: the stored position is not one that sync wrote; pass reset=True to fetch the table again"

@@ -44,8 +44,10 @@ WRONG = [
     (["blocks", "-o", "blocks/", "--since", ""], "--since must not be empty"),
     (
         ["blocks", "-o", "blocks/", "--series", "--max-items", "3"],
-        "--max-items must not be given with settle or for a series",
+        "--max-items must not be given with settle or for a series, which need the whole list; omit --max-items",
     ),
+    (["tokens", "-o", "tokens/", "--series"], "--series needs a list with its newest record first or a range; omit it"),
+    (["tokens", "--sync", "chain.duckdb"], "No such option '--sync'. The list of tokens cannot be followed."),
     (["blocks", "--height", "@"], "must name a file after @, or - for standard input"),
     (["blocks", "--resume"], "--resume needs -o FILE or DIR; a stream cannot be resumed"),
     (["blocks", "--since", "blocks"], "--since needs -o FILE or DIR"),
@@ -85,6 +87,40 @@ def test_usage_error_sends_nothing(
     assert line.startswith("chainframe: ")
     assert said in line
     assert at_service.request_count == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["address-transactions", "--address"], 'must be one address or hash; got "0xb c", which has white space'),
+        (["logs", "--tx-ids"], 'must be one transaction hash; got "0xb c", which has white space'),
+        (["blocks", "--height"], "must be a block height"),
+    ],
+)
+def test_error_about_a_value_of_a_file_names_its_line(
+    arguments: list[str], problem: str, at_service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "values"
+    file.write_text("7\n\n0xb c\n")
+    before = at_service.request_count
+    assert main([*arguments, "5", *arguments[1:], f"@{file}"]) == 2
+    assert f"chainframe: {arguments[1]}: line 3 of {file} {problem}" in capsys.readouterr().err
+    assert at_service.request_count == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["cache", "list", "--cache", "c"], "--cache c; cache list has --directory, --json"),
+        (["cassette", "show", "c.jsonl", "--bdy"], "--bdy; did you mean '--body'?"),
+    ],
+)
+def test_unknown_option_of_a_tool_names_those_that_it_has(
+    arguments: list[str], advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert capsys.readouterr().err.endswith(f"error: unrecognized arguments: {advice}\n")
 
 
 def test_directory_with_the_suffix_of_a_file_gets_an_export_only_if_it_is_named_as_one(

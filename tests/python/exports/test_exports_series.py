@@ -334,6 +334,12 @@ def test_wrong_series_sends_nothing(client: cf.Client, service: LocalService, tm
         (client.blocks(max_items=3), "a", {}, "max_items must not be given with settle or for a series"),
         (client.blocks(), "a", {"settle": 0}, "settle"),
         (client.blocks(), "a", {"columns": ["hash"]}, "columns must include height, by which the next export"),
+        (
+            client.address_transactions(["0xa", "0xb"]),
+            "a",
+            {"settle": None},
+            "settle must be given for a series of several values",
+        ),
         (client.blocks(), "export", {}, "export is one export; name another directory"),
         (client.blocks(), "hdfs://host/a", {}, r"path \(hdfs://...\) must be a local path"),
         (client.blocks(), "a", {"mode": "overwrite"}, "mode"),
@@ -342,6 +348,15 @@ def test_wrong_series_sends_nothing(client: cf.Client, service: LocalService, tm
         with pytest.raises((cf.ChainframeError, TypeError), match=expected):
             query.to_parquet_series(path if "://" in path else tmp_path / path, **options)
     assert (names(tmp_path), service.request_count) == (before, sent)
+
+
+def test_series_of_another_query_needs_another_directory(client: cf.Client, tmp_path: Path) -> None:
+    client.blocks().to_parquet_series(tmp_path)
+    with pytest.raises(
+        cf.ExportError, match=r": call is 'blocks' there and 'transactions' here; use another directory$"
+    ) as caught:
+        client.transactions().to_parquet_series(tmp_path)
+    assert [hint.action for hint in caught.value.hints] == ["use_another_directory"]
 
 
 def test_command_adds_to_a_series(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -11,6 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe.cli import main
 from chainframe.testing import Cassette, LocalService
+from conftest import environment
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
@@ -87,3 +90,30 @@ def test_values_of_an_option_are_read_from_a_pipe(
     assert main(["blocks", "--height", f"@{tmp_path / 'heights'}"]) == 0
     writer.join()
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has a path on Unix only")
+@pytest.mark.parametrize(
+    "arguments",
+    [["blocks", "--height", "@-"], ["blocks", "--height", "@/dev/stdin"]],
+)
+def test_named_pipe_whose_writer_has_ended_is_read_as_standard_input(
+    service: LocalService, tmp_path: Path, arguments: list[str]
+) -> None:
+    heights = "".join(f"{block.height}\n" for block in service.client().blocks(max_items=2))
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    (tmp_path / "pipe").write_text(heights)
+    command = [sys.executable, "-m", "chainframe", *arguments]
+    done = subprocess.run(
+        command,
+        stdin=reading,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **environment(service)},
+    )
+    os.close(reading)
+    assert done.stderr == b""
+    assert len(done.stdout.splitlines()) == 2
