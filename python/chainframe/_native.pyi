@@ -2576,7 +2576,11 @@ class Estimate:
 
     @property
     def requests(self) -> int:
-        """Expected number of requests without retries, while no list grows."""
+        """Expected number of requests without retries, while no list grows.
+
+        Requests that check an empty response are counted, except those for heights of a long range that have no
+        records.
+        """
 
     @property
     def records_range(self) -> tuple[int, int | None]:

@@ -69,6 +69,26 @@ struct EmptyState {
     confirmed: u32,
 }
 
+impl EmptyState {
+    /// Repetitions before an empty response is believed, and the wait before the first of them.
+    fn repetitions(&self) -> (u32, Duration) {
+        match (self.is_throttling, self.confirmed >= ROUTINE) {
+            (true, _) => (REPETITIONS_IF_THROTTLING, FIRST_WAIT),
+            (false, true) if self.control.is_some() => (ROUTINE_REPETITIONS, ROUTINE_WAIT),
+            (false, true) => (REPETITIONS, ROUTINE_WAIT),
+            (false, false) => (REPETITIONS, FIRST_WAIT),
+        }
+    }
+}
+
+/// Number of requests by which an empty response is checked: repetitions, and a control request where one is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    pub min: u64,
+    pub expected: u64,
+    pub max: u64,
+}
+
 /// Next step after an empty response.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -108,17 +128,22 @@ impl EmptyResponses {
         self.0.lock().control = None;
     }
 
+    /// Requests by which an empty response is checked before it is believed, as far as is known now.
+    pub fn checks(&self) -> Checks {
+        let state = self.0.lock();
+        let (expected, _) = state.repetitions();
+        let (min, max) = match state.is_throttling {
+            true => (REPETITIONS_IF_THROTTLING, REPETITIONS_IF_THROTTLING),
+            false => (ROUTINE_REPETITIONS, REPETITIONS),
+        };
+        let control = u32::from(state.control.is_some());
+        Checks { min: min.into(), expected: (expected + control).into(), max: (max + 1).into() }
+    }
+
     /// Decides about an empty response to a request that was repeated `repetitions` times, the last time at `sent`.
     pub(super) fn decide(&self, repetitions: u32, sent: Instant) -> Verdict {
         let mut state = self.0.lock();
-        let has_control = state.control.is_some();
-        let is_routine = state.confirmed >= ROUTINE;
-        let (wanted, first_wait) = match (state.is_throttling, is_routine) {
-            (true, _) => (REPETITIONS_IF_THROTTLING, FIRST_WAIT),
-            (false, true) if has_control => (ROUTINE_REPETITIONS, ROUTINE_WAIT),
-            (false, true) => (REPETITIONS, ROUTINE_WAIT),
-            (false, false) => (REPETITIONS, FIRST_WAIT),
-        };
+        let (wanted, first_wait) = state.repetitions();
         if repetitions < wanted {
             return Verdict::RepeatAfter(first_wait * (1 << repetitions));
         }
@@ -184,8 +209,10 @@ mod tests {
         }
         assert!(responses.is_routine());
         assert_eq!(repetitions(&responses, now).0, ROUTINE_REPETITIONS);
+        assert_eq!(responses.checks(), Checks { min: 1, expected: 2, max: 3 });
         responses.on_throttle();
         assert!(!responses.is_routine() && responses.is_throttling());
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);
+        assert_eq!(responses.checks(), Checks { min: 4, expected: 5, max: 5 });
     }
 }

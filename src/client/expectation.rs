@@ -29,7 +29,7 @@ impl Expectation {
 
     /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
     /// services count one page where they find nothing, others no pages at all.
-    pub(super) fn is_doubtful(&self, page: &Page) -> bool {
+    pub fn is_doubtful(&self, page: &Page) -> bool {
         let counts_none = page.total == Some(0) || page.total_pages == Some(0);
         let is_first = self.page == 1 && page.total_pages.is_none_or(|pages| pages <= 1);
         page.is_bare() || page.columns.rows() == 0 && is_first && !counts_none

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use self::size::{
-    Size, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, slice_size, sum,
+    Size, checks, continues_below, counts_pages_only, extrapolate, is_divided, of_rest, pages_of, slice_size, sum,
 };
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
@@ -172,7 +172,7 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
     }
     let page_size = query.page_size().max(1);
     let size = Size::of_list(query, size.records.minus(offset), size.pages.minus(offset / page_size));
-    Ok((size, limitations))
+    Ok((size.with_checks(query, &page), limitations))
 }
 
 /// True if a list continues by height below the result window, and is not counted beyond it.
@@ -201,7 +201,7 @@ async fn slices(query: &Query, sampler: &Sampler, first: u64, count: u64) -> Res
     let measured = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
     let requests = samples.iter().map(|slice| Sample::first(*slice, measured.page_size().max(1))).collect();
     let pages = sampler.fetch_all(&measured, requests).await?;
-    let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
+    let sizes = sampled_sizes(query, &samples, &pages);
     let mut found: Vec<Message> = Vec::new();
     for ((slice, page), size) in samples.iter().zip(&pages).zip(&sizes) {
         found.extend(limitations(query, *slice, page, size.records.expected));
@@ -219,22 +219,42 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
         let samples = evenly(first, count, if count > SAMPLES { 1 } else { SAMPLES });
         let requests = samples.iter().map(|slice| Sample::first(*slice, query.page_size())).collect();
         let pages = sampler.fetch_all(query, requests).await?;
-        let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
-        return Ok(extrapolate(&sizes, count));
+        return Ok(extrapolate(&sampled_sizes(query, &samples, &pages), count));
     };
     let recent = recent.with_position_of(low.midpoint(high)).await?;
     let below = recent.records_above(low.saturating_sub(1));
     let above = recent.records_above(high);
     let expected = (below - above).max(0.0) as u64;
     // All or none of the records are in the range, unless the density of others is taken for its own.
-    let is_exact = below == above && (recent.is_whole || low > recent.newest);
-    let records =
-        if is_exact { Bounds::exact(0) } else { Bounds::between(expected / 2, expected, 2 * expected + SLACK) };
+    if below == above
+        && (recent.is_whole || low > recent.newest)
+        && let Some(size) = empty_heights(query, sampler, first, count).await?
+    {
+        return Ok(size);
+    }
+    let records = Bounds::between(expected / 2, expected, 2 * expected + SLACK);
     // A block takes a page, and another for every 50 records; where they begin among the blocks is not known.
     let further = records.map(|records| pages_of(query, records));
     let likely = further.expected - further.expected.min(count) / 2;
     let most = further.high.unwrap_or(further.expected);
     Ok(Size::of_pages(records, Bounds::between(count, count.saturating_add(likely), count.saturating_add(most))))
+}
+
+/// Size of heights that are taken to have no records. One of them shows how the service says so; `None` if it has some.
+async fn empty_heights(query: &Query, sampler: &Sampler, first: u64, count: u64) -> Result<Option<Size>, Error> {
+    let page = sampler.fetch(query, Sample::first(first + count / 2, query.page_size())).await?;
+    if page.columns.rows() > 0 {
+        return Ok(None);
+    }
+    let pages = Bounds::exact(count);
+    let checks = checks(query, &page).map(|checks| checks.saturating_mul(count));
+    Ok(Some(Size { records: Bounds::exact(0), pages, requests: pages.plus(checks) }))
+}
+
+/// Sizes of the slices whose first pages are these.
+fn sampled_sizes(query: &Query, slices: &[u64], pages: &[Page]) -> Vec<Size> {
+    let sizes = slices.iter().zip(pages).map(|(slice, page)| slice_size(query, *slice, page).with_checks(query, page));
+    sizes.collect()
 }
 
 /// Up to `most` of `count` slices, evenly distributed.

@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 import reference_client
-from chainframe.testing import Fault, LocalService
+from chainframe.testing import Fault, LocalService, LoggedRequest
 from conftest import Sample
 from strict_server import Request, Response, StrictServer, page_of, rows_of
 
@@ -206,13 +206,59 @@ def test_estimate_counts_one_request_for_twenty_hashes(
     before = service.request_count
     estimate = client.transactions_by_hash(hashes).estimate()
     # An empty response is repeated, and compared with one that has records.
-    assert service.request_count - before in range(3, 3 + 3 * 2 + 1)
-    assert (estimate.num_slices, estimate.requests) == (3, 3)
+    sent = service.request_count - before
+    assert sent in range(3, 3 + 3 * 2 + 1)
+    assert estimate.num_slices == 3
+    assert within(sent, estimate.requests_range)
     assert estimate.limitations == [
         "16 of 20 requested transactions are not returned.",
         "20 of 20 requested transactions are not returned.",
         "5 of 5 requested transactions are not returned.",
     ]
+
+
+NOWHERE = {"0xa", "0xb", *map(str, range(1, 61)), *(f"0x{number:064x}" for number in range(41))}
+EMPTY_CALLS: dict[str, Callable[[cf.Client, Sample], cf.Query[Any]]] = {
+    "tokens": lambda client, _: client.tokens(token_contract_address="0xa"),
+    "token transfers": lambda client, _: client.token_transfers("0xa"),
+    "cross-chain transactions": lambda client, _: client.cross_chain_transactions(address="0xa"),
+    "a block": lambda client, _: client.blocks(height=5),
+    "an address": lambda client, _: client.address_transactions("0xa"),
+    "an address from a height on": lambda client, _: client.address_transactions("0xa", start_height=5),
+    "large transactions": lambda client, _: client.large_transactions(height=5, max_items=20),
+    "transactions of one height": lambda client, _: client.transactions(height=5, page_size=10),
+    "two heights": lambda client, _: client.transactions(start_height=1, end_height=2),
+    "heights without records": lambda client, _: client.transactions(start_height=1, end_height=50),
+    "a set of addresses": lambda client, _: client.address_transactions(["0xa", "0xb"]),
+    "a set of which one list has records": lambda client, sample: client.token_transfers([sample.token, "0xa"]),
+    "a set of heights": lambda client, sample: client.transactions(height=[1, 2, sample.height]),
+    "one hash": lambda client, _: client.transactions_by_hash(f"0x{7:064x}"),
+    "hashes": lambda client, _: client.transactions_by_hash([f"0x{number:064x}" for number in range(41)]),
+    "logs of one hash": lambda client, _: client.logs(f"0x{7:064x}"),
+    "logs": lambda client, _: client.logs([f"0x{number:064x}" for number in range(10)]),
+    "some logs": lambda client, sample: client.logs([*sample.tx_ids[:2], f"0x{7:064x}"]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_CALLS)
+def test_estimate_counts_the_requests_that_check_an_empty_response(sample: Sample, name: str) -> None:
+    """Responses without a page object, which may be throttles."""
+
+    def respond(request: LoggedRequest) -> Fault | None:
+        asked = [text for name, text in request["params"].items() if name not in {"page", "limit"}]
+        is_empty = NOWHERE.intersection(",".join(asked).split(","))
+        return {"json": {"code": "0", "msg": "", "data": []}} if is_empty else None
+
+    with LocalService(transactions=600, seed=7, simulated=True, respond=respond) as service:
+        clients = [service.client(rate_limit=None) for _ in range(2)]
+        estimate = EMPTY_CALLS[name](clients[0], sample).estimate()
+        before = service.request_count
+        with warnings.catch_warnings(action="ignore"):
+            EMPTY_CALLS[name](clients[1], sample).collect()
+        sent = service.request_count - before
+    assert within(sent, estimate.requests_range)
+    assert sent > estimate.pages
+    assert 0.7 <= estimate.requests / sent <= 1.4
 
 
 @pytest.mark.parametrize("counted", [False, True])

@@ -1,6 +1,7 @@
 //! `Size`: records, pages and requests of a list, as far as one response shows them, and of many lists by a sample.
 
 use super::super::bounds::Bounds;
+use super::super::fetch::expectation;
 use super::super::slice_fetcher::list_spec;
 use super::super::stable::requests_of;
 use crate::decode::Page;
@@ -39,10 +40,24 @@ impl Size {
         Self { records, pages, requests }
     }
 
+    /// The list with the requests that check its first page, if that is empty.
+    pub fn with_checks(self, query: &Query, page: &Page) -> Self {
+        Self { requests: self.requests.plus(checks(query, page)), ..self }
+    }
+
     /// Several lists, whose pages are all that they take.
     pub fn of_pages(records: Bounds, pages: Bounds) -> Self {
         Self { records, pages, requests: pages }
     }
+}
+
+/// Requests that check the first page of a list, if that is empty and does not say that there are no records.
+pub(super) fn checks(query: &Query, page: &Page) -> Bounds {
+    if !expectation(query).is_doubtful(page) {
+        return Bounds::exact(0);
+    }
+    let checks = query.client().empty_responses().checks();
+    Bounds::between(checks.min, checks.expected, checks.max)
 }
 
 /// Size of `count` slices of which some were measured.
