@@ -232,7 +232,8 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
     {
         return Ok(size);
     }
-    let records = Bounds::between(expected / 2, expected, 2 * expected + SLACK);
+    // Elsewhere in the list, blocks may have far fewer records.
+    let records = Bounds::between(0, expected, 2 * expected + SLACK);
     // A block takes a page, and another for every 50 records; where they begin among the blocks is not known.
     let further = records.map(|records| pages_of(query, records));
     let likely = further.expected - further.expected.min(count) / 2;

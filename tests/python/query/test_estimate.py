@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -124,6 +125,28 @@ def test_range_of_heights_is_estimated_within_a_factor_of_two(
     assert 0.8 <= estimate.requests / records.report.requests <= 1.25
     assert within(records.report.requests, estimate.requests_range)
     assert not estimate.is_exact
+
+
+@pytest.mark.parametrize("options", [{}, {"max_items": 5}, {"max_items": 50}])
+def test_range_of_few_records_below_the_result_window_is_not_called_exact(options: dict[str, int]) -> None:
+    heights = [10_000 - index // 5 for index in range(2_000)] + [9_000 - 800 * index for index in range(8)]
+    newest = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        {
+            "tx_id": f"0x{index:064x}",
+            "height": height,
+            "block_hash": f"0x{height:x}",
+            "transaction_time": newest - timedelta(minutes=10_000 - height),
+        }
+        for index, height in enumerate(heights)
+    ]
+    with LocalService(simulated=True, transactions=0, max_result_window=1_000, data={"transactions": rows}) as service:
+        query = service.client(rate_limit=None).transactions(start_height=8_100, end_height=8_500, **options)
+        estimate, records = query.estimate(), query.collect()
+    assert len(records) == 1
+    assert not estimate.is_exact
+    assert within(len(records), estimate.records_range)
+    assert within(records.report.requests, estimate.requests_range)
 
 
 def test_years_and_blocks_below_the_first_are_counted(client: cf.Client) -> None:
