@@ -64,7 +64,7 @@ async fn through(cache: Cache, start: &QueryStart, run: &mut Run) -> Result<Reco
         return Ok(records);
     }
     while let Some(page) = run.next().await? {
-        reading.add(&page);
+        reading.add(run, &page);
     }
     let records = run.partial().read();
     reading.finish(run, &records).await?;

@@ -149,13 +149,15 @@ impl Run {
 
     /// Reads page by page, for a caller that compares the first pages with what it has and may need no other ones.
     pub(super) fn compare_pages(&mut self) {
-        self.first_page = FirstPage::AtOnce;
+        self.first_page = FirstPage::Compared;
         self.max_in_flight = 1;
     }
 
-    /// Reads on without a comparison of pages.
-    pub(super) fn read_ahead(&mut self) {
+    /// Reads the list again, without a comparison of pages.
+    pub(super) fn read_without_comparison(&mut self) {
+        self.first_page = FirstPage::default();
         self.max_in_flight = usize::MAX;
+        self.read_again();
     }
 
     /// Reads a range of heights from this one on, before its start. The records below it are known.

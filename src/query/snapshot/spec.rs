@@ -26,6 +26,9 @@ pub enum FirstPage {
     Located,
     /// As it arrives, for a caller that may need no other page.
     AtOnce,
+    /// As it arrives, and each page after it begins with returned records: for a caller that compares them with what it has,
+    /// and may end the list after any of them.
+    Compared,
 }
 
 /// Properties of a list that are known before it is read.

@@ -8,7 +8,7 @@
 //! | `First` | page 1 | the only page | ended |
 //! | | | one of several | `Length`; the page is read again, and rows that were returned are skipped |
 //! | | | reaches the result window | `Ahead`; the result is incomplete |
-//! | | | a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
+//! | | | a few pages are wanted, or pages are compared | `Overlap`; `Ahead` only after `Length` |
 //! | | | more pages are wanted, but not all | `Mark` |
 //! | `Mark` | the last page that is wanted | has a record that is not on the first page and occurs once: the mark | `Ahead`, from page 1 again |
 //! | | | has none | `Overlap` |
@@ -60,7 +60,7 @@ use super::checkpoint::{Accepted, CHECKPOINT_KEYS, ListCheckpoint};
 use super::delivered::Delivered;
 use super::reader::Reader;
 use super::snapshot::{Length, Proof, Snapshot};
-use super::spec::{End, ListSpec, PageRequest, Response, View};
+use super::spec::{End, FirstPage, ListSpec, PageRequest, Response, View};
 use super::state::{Attempt, ListState};
 use crate::client::Error;
 
@@ -247,7 +247,11 @@ impl Reader for UncountedReader {
 
     fn checkpoint(&self) -> ListCheckpoint {
         let checkpoint = ListCheckpoint { height_bound: self.height_bound, ..self.list.checkpoint() };
-        let Some(earlier) = &self.earlier else { return checkpoint };
+        // The length of a list that is compared is not requested before the caller reads on.
+        let is_compared =
+            self.list.spec.first_page == FirstPage::Compared && self.list.snapshot.length == Length::Unknown;
+        let earlier = self.earlier.as_ref().or(if is_compared { Some(&self.list.delivered) } else { None });
+        let Some(earlier) = earlier else { return checkpoint };
         // The list is read again from its first record, which needs nothing but the returned ones.
         let delivered = if self.list.returned > 0 { earlier.latest(CHECKPOINT_KEYS) } else { Delivered::default() };
         let snapshot = Snapshot { length: Length::Pending, ..checkpoint.snapshot };

@@ -114,6 +114,31 @@ def test_new_records_are_read_and_joined_with_those_that_are_kept(service: Local
         assert len(read) - 100 <= read.report.cache["records"] < len(before)
 
 
+@pytest.mark.parametrize("page_size", [50, 20])
+@pytest.mark.parametrize("growth", [0, 20])
+@pytest.mark.parametrize("settle", [64, 100])
+def test_settled_records_behind_the_first_page_take_the_pages_down_to_them(
+    tmp_path: Path, page_size: int, growth: int, settle: int
+) -> None:
+    with LocalService(transactions=3_000, seed=7, simulated=True) as service:
+        cache = cf.Cache(tmp_path, settle=settle)
+        service.client(cache=cache).large_transactions(page_size=page_size).collect()
+        service.growth = growth
+        service.client().blocks(max_items=1).collect()
+        service.growth = 0
+        expected = service.client().large_transactions(page_size=page_size).collect()
+        heights = [record.height or 0 for record in expected]
+        settled = next(row for row, height in enumerate(heights) if height <= heights[0] - settle - growth)
+        read = service.client(cache=cache).large_transactions(page_size=page_size).collect()
+        assert list(read) == list(expected)
+        assert settled > page_size
+        assert read.report.cache is not None
+        assert read.report.cache["records"] > 0
+        assert (read.report.complete, read.report.rereads) == (True, 0)
+        # Each page but the first begins with returned records.
+        assert read.report.requests <= settled // (page_size - 10) + 2
+
+
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 def test_list_that_ends_earlier_than_the_one_that_is_kept_is_read_again(tmp_path: Path) -> None:
     def row(height: int) -> dict[str, str]:

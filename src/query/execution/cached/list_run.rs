@@ -46,7 +46,7 @@ impl CachedList {
                     let page = self.run.next().await?;
                     match (&page, reading) {
                         (None, _) => self.end().await?,
-                        (Some(page), Some(reading)) => reading.add(page),
+                        (Some(page), Some(reading)) => reading.add(&self.run, page),
                         (Some(_), None) => {}
                     }
                     return Ok(page);

@@ -135,9 +135,9 @@ impl CachedRead {
     }
 
     /// Takes notice of a page of the run.
-    pub fn add(&mut self, page: &Page) {
+    pub fn add(&mut self, run: &Run, page: &Page) {
         if let CachedKind::List(shape) = &mut self.kind
-            && page.number == 1
+            && is_first(run, page)
         {
             let page_size = self.query.page_size();
             *shape = Some(Shape { total: page.total, total_pages: page.total_pages, page_size });
@@ -287,13 +287,13 @@ impl CachedRead {
         Ok(Some(records))
     }
 
-    /// Reads pages until they meet the list that is kept. `None` if they do not, or contradict it.
+    /// Reads pages until they meet the list that is kept. `None` if they do not.
     async fn met(&mut self, run: &mut Run, held: &HeldList) -> Result<Option<(Shape, Joint)>, Error> {
         run.compare_pages();
         let mut met = None;
         while let Some(page) = run.next().await? {
-            self.add(&page);
-            let is_first = page.number == 1;
+            self.add(run, &page);
+            let is_first = is_first(run, &page);
             if is_first {
                 // A list that changed meanwhile is read again.
                 met = None;
@@ -312,7 +312,7 @@ impl CachedRead {
                     if difference == Difference::Contradiction {
                         self.chain(run).discard().await;
                     }
-                    run.read_ahead();
+                    run.read_without_comparison();
                     return Ok(None);
                 }
             }
@@ -350,6 +350,11 @@ impl CachedRead {
         }
         self.chain(run).raise_anchor(&found).await;
     }
+}
+
+/// True if a page begins with the first record of its list. Later pages of another size may have its number.
+fn is_first(run: &Run, page: &Page) -> bool {
+    page.number == 1 && run.partial().read().len() == page.columns.rows()
 }
 
 /// True if a result is incomplete for this reason alone.

@@ -154,7 +154,9 @@ impl Run {
     /// Responses that are of use if the caller takes as many pages as it has taken.
     fn max_ahead(&self) -> usize {
         let wanted = match self.first_page {
-            FirstPage::AtOnce => (self.output.delivered / self.query.page_size().max(1)).max(MIN_AHEAD),
+            FirstPage::AtOnce | FirstPage::Compared => {
+                (self.output.delivered / self.query.page_size().max(1)).max(MIN_AHEAD)
+            }
             FirstPage::Located => u64::MAX,
         };
         usize::try_from(wanted).unwrap_or(usize::MAX).min(self.max_in_flight)

@@ -327,6 +327,30 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     ]);
 }
 
+/// Pages that are compared begin with returned records. The caller stops after some records, or reads all of them.
+#[test]
+fn every_schedule_of_pages_that_are_compared_is_right_or_raises() {
+    let compared = |bounds: Bounds| Bounds { first_page: FirstPage::Compared, max_length: 5, ..bounds };
+    let beginning = |bounds: Bounds| Bounds { wanted: 5, ..bounds };
+    let (u, d) = (compared(UNCOUNTED), compared(DUPLICATES));
+    let growth = Bounds { growth: (2, 2), deaths: 1, ..u };
+    let deletion = Bounds { growth: (1, 1), losses: 1, deaths: 1, max_length: 4, ..u };
+    let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
+    let duplicates = Bounds { growth: (2, 2), max_length: 4, ..d };
+    let window = Bounds { window: Some(4), max_length: 6, growth: (1, 1), losses: 1, ..u };
+    check(&[
+        ("compared, growth, death", growth, growth, 11_319),
+        ("compared, growth, deletion, death", deletion, deletion, 68_414),
+        ("compared, growth, reorganization", reorganisation, reorganisation, 9_196),
+        ("compared, duplicates, growth", duplicates, duplicates, 22_954),
+        ("compared, window, growth, deletion", window, window, 2_406),
+        ("compared, beginning, growth, death", beginning(growth), beginning(growth), 12_731),
+        ("compared, beginning, growth, deletion, death", beginning(deletion), beginning(deletion), 75_569),
+        ("compared, beginning, growth, reorganization", beginning(reorganisation), beginning(reorganisation), 4_458),
+        ("compared, beginning, duplicates, growth", beginning(duplicates), beginning(duplicates), 66_540),
+    ]);
+}
+
 /// Without the final look, a deleted record makes up for one that is returned twice. The audit misses the look.
 #[cfg(feature = "planted-bugs")]
 #[test]

@@ -108,7 +108,8 @@ impl<'a> World<'a> {
             },
             height_bound: self.bounds.window.map(|_| i64::MAX),
             result_window: self.bounds.window.map(|window| window as u64),
-            wanted: wanted.map(|wanted| wanted as u64),
+            // A caller that compares pages stops where these meet what it has.
+            wanted: wanted.filter(|_| self.bounds.first_page != FirstPage::Compared).map(|wanted| wanted as u64),
             first_page: self.bounds.first_page,
             hints: vec![Hint::RetryLater],
             tuning: if self.bounds.rates.is_some() {
@@ -319,8 +320,13 @@ impl<'a> World<'a> {
                 self.note(|| format!("died: {json}"));
                 let spec = self.spec(page_size, wanted, overlap_pages);
                 empty_runs += u32::from(got.is_empty());
-                let first_page = if empty_runs < 3 { spec.first_page } else { FirstPage::AtOnce };
-                let spec = ListSpec { first_page, ..spec };
+                let first_page = match spec.first_page {
+                    // Only the first run compares.
+                    FirstPage::Compared => FirstPage::Located,
+                    _ if empty_runs >= 3 => FirstPage::AtOnce,
+                    first_page => first_page,
+                };
+                let spec = ListSpec { first_page, wanted: wanted.map(|wanted| wanted as u64), ..spec };
                 reader = ListReader::resumed(spec, got.len() as u64, &checkpoint);
                 let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
                 audit = ListAudit::new(self.subject(reader.spec()), got.len() as u64, &latest)

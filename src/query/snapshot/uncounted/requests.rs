@@ -1,7 +1,7 @@
 //! The pages that the reader requests.
 
 use super::super::snapshot::Length;
-use super::super::spec::{PageRequest, Purpose};
+use super::super::spec::{FirstPage, PageRequest, Purpose};
 use super::super::state::Attempt;
 use super::{Phase, UncountedReader};
 
@@ -38,7 +38,7 @@ impl UncountedReader {
         let is_short = wanted <= self.list.spec.tuning.overlap_pages * snapshot.page_rows();
         let is_beginning = wanted < snapshot.max_length() && (is_short || snapshot.length == Length::Unknown);
         let has_evidence = snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
-        is_beginning && !has_evidence
+        (is_beginning || self.list.spec.first_page == FirstPage::Compared) && !has_evidence
     }
 
     /// True if the beginning of a list is read by pages that need not overlap, since a record of the last one is known first.
@@ -47,8 +47,9 @@ impl UncountedReader {
         let is_short = wanted <= self.list.spec.tuning.overlap_pages * self.list.snapshot.page_rows();
         // A page of one record shows nothing of its neighbors.
         let may_overlap = self.list.snapshot.page_rows() > 1 && !self.list.snapshot.has_fixed_pages();
+        let is_compared = self.list.spec.first_page == FirstPage::Compared;
         let is_beginning = wanted < self.list.snapshot.max_length() && wanted <= self.list.spec.window() && !is_short;
-        may_overlap && is_beginning
+        may_overlap && is_beginning && !is_compared
     }
 
     /// The page of the last record that is wanted.
