@@ -218,6 +218,11 @@ impl Search {
         }
     }
 
+    /// True if a height has no block, or one without transactions.
+    pub fn is_empty(&self, height: i64) -> bool {
+        self.empty.contains(&height)
+    }
+
     pub fn found(&self) -> TimePosition {
         match (self.low, self.floor) {
             (Some(low), _) => TimePosition::At(low.height),

@@ -202,6 +202,11 @@ impl<'c> ChainHeights<'c> {
         self.hashes.get(&height).map(|hash| Anchor { height, block_hash: hash.clone() })
     }
 
+    /// True if a response showed that a height has no block, or one without transactions.
+    pub fn is_absent(&self, height: i64) -> bool {
+        self.search.as_ref().is_some_and(|search| search.is_empty(height))
+    }
+
     /// Height of the newest block, if it was fetched.
     pub fn known_newest(&self) -> Option<i64> {
         self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height)

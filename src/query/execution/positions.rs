@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::height_search::{Block, TimePosition};
 use super::heights::{ChainHeights, call};
-use super::kept_chain::{KeptChain, cache_of, key, now};
+use super::kept_chain::{KeptChain, cache_of, key, note, now};
 use super::shared_heights::{Found, SharedHeights};
 use crate::cache::{Cache, DEFAULT_SETTLE, Entry, Extent, Facts, Key};
 use crate::client::{Client, Error};
@@ -16,6 +16,8 @@ use crate::query::results::SharedReport;
 const MAX_AGE: Duration = Duration::from_secs(60);
 /// Greatest age of a position near the head, which a reorganization may move.
 const MAX_AGE_AT_HEAD: Duration = Duration::from_secs(5);
+
+const BESIDE_ABSENT: &str = "The height of a time is not kept: the next height has no block";
 
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.
@@ -170,7 +172,12 @@ impl KeptPositions<'_> {
 
     /// Keeps the position that a search has found.
     async fn put(&self, time: i64, height: i64, heights: &ChainHeights<'_>) {
-        let (Some(next), Some(newest)) = (heights.known_block(height + 1), heights.known_newest_block()) else {
+        let Some(newest) = heights.known_newest_block() else { return };
+        let Some(next) = heights.known_block(height + 1) else {
+            // It may have one that a part of the service lacks.
+            if heights.is_absent(height + 1) {
+                note(self.report, BESIDE_ABSENT);
+            }
             return;
         };
         if !is_settled(next.height, newest.height, self.cache.settle()) {

@@ -140,6 +140,25 @@ def test_settled_records_behind_the_first_page_take_the_pages_down_to_them(
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_list_that_may_have_lost_its_oldest_records_says_why_it_is_read_again(
+    service: LocalService, tmp_path: Path
+) -> None:
+    newest = service.client().transactions(max_items=300).collect()
+    addresses = dict.fromkeys(name for each in newest for name in (each.input or "").split(",") if name)
+    reasons = []
+    for address in addresses:
+        first, again = [service.client(cache=tmp_path).address_transactions(address).collect() for _ in range(2)]
+        assert list(first) == list(again)
+        used = again.report.cache
+        assert used is not None
+        # It was requested as a whole, for a reason.
+        assert (used["records"] == 0) == (used["reason"] is not None)
+        reasons.append(used["reason"])
+    aged = "The list may have lost its oldest records since it was kept, and was read again as a whole"
+    assert {None, aged} <= set(reasons)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 def test_list_that_ends_earlier_than_the_one_that_is_kept_is_read_again(tmp_path: Path) -> None:
     def row(height: int) -> dict[str, str]:
         return {"txid": f"0x{height}", "height": str(height), "blockHash": f"0xb{height}", "state": "success"}

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,6 +181,26 @@ def test_height_that_is_missing_once_is_searched_again(server: StrictServer, tmp
     server.on("transactions", chain)
     with server.client(cache=cf.Cache(tmp_path, settle=SETTLE)) as client:
         assert client.height_at(time) == chain.expected(time)
+
+
+def test_height_beside_a_height_without_a_block_is_not_kept_for_a_reason(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(2, 100)
+    server.on("transactions", chain)
+    rows = list(reversed(chain.rows))
+    last = next(
+        row
+        for row, above in pairwise(rows)
+        if int(above["height"]) > int(row["height"]) + 1 and above["transactionTime"] > row["transactionTime"]
+    )
+    start = datetime.fromtimestamp(int(last["transactionTime"]) / 1000, UTC) + timedelta(milliseconds=1)
+    for count in (5, 6):
+        cache = cf.Cache(tmp_path, settle=SETTLE)
+        with server.client(cache=cache) as client:
+            records = client.transactions(start_time=start, max_items=count).collect()
+        assert (records[0].height or 0) > int(last["height"]) + 1
+        assert records.report.cache is not None
+        assert records.report.cache["reason"] == "The height of a time is not kept: the next height has no block"
+        assert "height_at" not in {entry["call"] for entry in cache.entries()}
 
 
 @pytest.mark.parametrize("strict", [False, True])

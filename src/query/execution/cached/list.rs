@@ -68,7 +68,7 @@ impl HeldList {
             settled: Settled::of(&records, settle),
             wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
             shows_head: shows_head(query),
-            may_have_aged: drops_old && !ends_recently(&records, query),
+            may_have_aged: drops_old && !records.is_empty() && !ends_recently(&records, query),
             counts_pages: !query.options().exclude_undated,
             records,
             shape,
@@ -78,6 +78,11 @@ impl HeldList {
     /// All records that were kept, if they are not served.
     pub fn contradicted(self) -> Contradicted {
         Contradicted { settled: self.settled.map(|settled| settled.height), records: self.records }
+    }
+
+    /// True if nothing would show that the list has lost its oldest records.
+    pub fn cannot_be_met(&self) -> bool {
+        self.may_have_aged && self.shape.total.is_none()
     }
 
     /// True if a page reaches down to settled heights.
@@ -90,7 +95,6 @@ impl HeldList {
     pub fn meet(&self, fresh: &Records, shape: Shape, is_first_page: bool) -> Result<Option<Joint>, Difference> {
         let counts = shape.total.zip(self.shape.total);
         if self.may_have_aged && counts.is_none() {
-            // Nothing would show that the list has lost its oldest records.
             return Err(Difference::Aged);
         }
         if is_first_page && self.is_unchanged(fresh, shape) {

@@ -16,6 +16,8 @@ use crate::query::execution::run::{Run, evidence_of};
 use crate::query::request::{GrowthOrder, Query};
 use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 
+const AGED: &str = "The list may have lost its oldest records since it was kept, and was read again as a whole";
+const NOT_MET: &str = "The pages of the list show no settled record that was kept, so that it was read as a whole";
 const DIVIDED: &str = "A list that is longer than the result window is not kept";
 
 /// Kinds of queries by what is kept of them, with what has been seen of the result.
@@ -274,6 +276,11 @@ impl CachedRead {
         let Some(entry) = self.held(run).await else { return Ok(None) };
         let read_at = entry.facts.read_at;
         let Some(held) = HeldList::new(entry, &self.query, self.cache.settle()) else { return Ok(None) };
+        if held.cannot_be_met() {
+            note(run.report(), AGED);
+            self.contradicted = Some(held.contradicted());
+            return Ok(None);
+        }
         let Some((shape, joint)) = self.met(run, &held).await? else {
             self.contradicted = Some(held.contradicted());
             return Ok(None);
@@ -309,13 +316,17 @@ impl CachedRead {
                     run.end_here();
                 }
                 Err(difference) => {
-                    if difference == Difference::Contradiction {
-                        self.chain(run).discard().await;
+                    match difference {
+                        Difference::Contradiction => self.chain(run).discard().await,
+                        Difference::Aged => note(run.report(), AGED),
                     }
                     run.read_without_comparison();
                     return Ok(None);
                 }
             }
+        }
+        if met.is_none() {
+            note(run.report(), NOT_MET);
         }
         Ok(met)
     }
