@@ -133,6 +133,7 @@ impl FollowPlan {
             return Err(Error::parameter("settle", format!("({}) must be <= {MAX_SETTLE}", options.settle)));
         }
         let endpoint = list.endpoint();
+        let shared = start.shared_heights();
         let spec = FollowSpec {
             endpoint: endpoint.name,
             // The lowest height of a time takes requests, which come with the first step.
@@ -154,8 +155,9 @@ impl FollowPlan {
             page_size: list_spec(&list, None).page_size,
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
             remembered: FollowOptions::num_remembered(options.settle),
+            is_of_set: shared.is_some(),
         };
-        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared: start.shared_heights() })
+        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared })
     }
 
     fn max_head_age(&self) -> Duration {

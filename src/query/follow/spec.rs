@@ -78,6 +78,8 @@ pub struct FollowSpec {
     pub max_rows: u64,
     /// Delivered heights that are remembered.
     pub remembered: usize,
+    /// True of one of several lists that are followed together.
+    pub is_of_set: bool,
 }
 
 /// Fate of the oldest records of a list.
@@ -143,20 +145,34 @@ impl FollowSpec {
     /// The error of a delivered height that changed.
     pub(super) fn changed(&self, height: i64) -> Error {
         let problem = match self.changes {
-            Changes::Held => Message::new(format!(
-                "height {height} changed after it was delivered, by a reorganization or a late record; pass a larger "
-            ))
-            .parameter("settle")
-            .text(format!(" than {} or ", self.settle))
-            .parameter("undo")
-            .text("=True, and drop the records from that height on"),
-            Changes::Undone => Message::new(format!(
-                "height {height} changed, and the heights below it are not remembered; pass a larger "
-            ))
-            .parameter("settle")
-            .text(format!(" than {}, and drop all records that were delivered", self.settle)),
+            Changes::Held => "changed after it was delivered, by a reorganization or a late record",
+            Changes::Undone => "changed, and the heights below it are not remembered",
         };
+        let problem = Message::new(format!("height {height} {problem}; ")).append(self.way_out());
         Error::Reorganization { endpoint: self.endpoint, height, problem }
+    }
+
+    /// Advice on a list that cannot be followed from its position.
+    fn way_out(&self) -> Message {
+        match (self.changes, self.is_of_set) {
+            (Changes::Held, false) => Message::new("drop the records from that height on and continue with ")
+                .parameter("undo")
+                .text(", or begin again with a larger ")
+                .parameter("settle")
+                .text(format!(" than {}", self.settle)),
+            (Changes::Undone, false) => {
+                Message::new("drop all records that were delivered, and begin again with a larger ")
+                    .parameter("settle")
+                    .text(format!(" than {}", self.settle))
+            }
+            (Changes::Held, true) => Message::new(
+                "to have the list again, export to another directory, or follow from the beginning, or with ",
+            )
+            .parameter("undo"),
+            (Changes::Undone, true) => {
+                Message::new("to have the list again, pass reset=True to sync, or follow from the beginning")
+            }
+        }
     }
 
     /// The error of a list without records, which had some up to `highest`.
@@ -165,7 +181,11 @@ impl FollowSpec {
             "the list is empty, and had records up to height {highest} when it was read last; check the arguments, \
              base_url and the deployment"
         );
-        Error::Reorganization { endpoint: self.endpoint, height: highest, problem: problem.into() }
+        let problem = match self.is_of_set {
+            true => Message::new(format!("{problem}; ")).append(self.way_out()),
+            false => problem.into(),
+        };
+        Error::Reorganization { endpoint: self.endpoint, height: highest, problem }
     }
 
     /// The error of records that were delivered, and are missing below blocks that are as they were.
@@ -173,7 +193,7 @@ impl FollowSpec {
         let problem = Message::new(format!(
             "heights {first} to {last} lack records that were delivered, or have other blocks, although the blocks above them \
              are the same; a part of the service may lack them, or it removed them: if this error stays, follow the list \
-             from its beginning, or pass reset=True to sync"
+             from its beginning, export to another directory, or pass reset=True to sync"
         ));
         Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
     }

@@ -285,7 +285,9 @@ def test_a_change_below_the_settle_distance_names_its_height(chain: LocalService
     chain.reorg = (1, 6)
     query.first()
     chain.reorg = None
-    with pytest.raises(cf.ReorganizationError, match=r"pass a larger settle than 2 or undo=True") as raised:
+    with pytest.raises(
+        cf.ReorganizationError, match=r"continue with undo, or begin again with a larger settle than 2$"
+    ) as raised:
         list(query.follow(start=follow.cursor, poll=None, settle=2))
     changed = next(block for block, now in zip(delivered, listed(query), strict=False) if block != now)
     assert raised.value.height == changed.height

@@ -132,6 +132,38 @@ def test_series_of_a_set_without_a_record_that_it_had_is_left_behind_by_another(
         assert read(tmp_path / "stopped").count_rows() == 90
 
 
+def test_each_way_out_for_a_list_that_changed_in_a_series_works(tmp_path: Path) -> None:
+    def transactions(count: int, lacking: int | None = None) -> list[dict[str, Any]]:
+        return [
+            {"tx_id": f"{value}{height}", "height": height, "from_address": value}
+            for height in range(count, 0, -1)
+            for value in SENDERS
+            if (value, height) != (SENDERS[0], lacking)
+        ]
+
+    with LocalService(transactions=0) as service, service.client() as client:
+        service.load("address_transactions", transactions(40))
+        query = client.address_transactions(SENDERS)
+        query.to_parquet_series(tmp_path / "stopped", settle=5)
+        follow = query.follow(start="beginning", settle=5, poll=None)
+        assert sum(len(batch) for batch in follow) == 70
+        service.load("address_transactions", transactions(45, lacking=33))
+        export = query.to_parquet_series(tmp_path / "stopped", settle=5)
+        error = export.report.by_argument[SENDERS[0]]["error"]
+        assert export.report.by_argument[SENDERS[1]]["error"] is None
+        assert error.endswith(
+            "; to have the list again, export to another directory, or follow from the beginning, or with undo"
+        )
+        other = query.to_parquet_series(tmp_path / "other", settle=5)
+        again = query.follow(start="beginning", settle=5, poll=None)
+        undone = query.follow(start=follow.cursor, settle=5, poll=None, undo=True)
+        assert counted(other.to_arrow().to_pylist()) == counted(
+            [record.to_dict() for batch in again for record in batch]
+        )
+        assert {event.after_height for event in undone if isinstance(event, cf.Undo)} == {32}
+        assert all(follower.report.by_argument[SENDERS[0]]["error"] is None for follower in (again, undone))
+
+
 def test_export_continues_another_and_names_refused_lists(server: StrictServer, tmp_path: Path) -> None:
     wallets = Wallets([7, 4, 0, 9], frozenset({1}))
     server.on("address_transactions", wallets)
