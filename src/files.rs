@@ -1,18 +1,26 @@
 //! Files that a caller names.
 
 use std::fs::{File, Metadata};
-use std::io::{Error, ErrorKind, Read as _, Result};
+use std::io::{Error, ErrorKind, Read as _, Result, stdin};
 use std::path::Path;
 
+const STDIN: &str = "/dev/stdin";
+
 /// Content of a file. A device is refused, since many of them have no end, and so is a named pipe, since its writer may
-/// never come. A shell writes into the pipe that it names `/dev/fd/63`.
+/// never come. A shell writes into the pipe that it names `/dev/fd/63`, and standard input is open whatever it is.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     // Before the file is opened, which some devices and all pipes wait for.
-    if let Some(kind) = special(path, &path.metadata()?) {
+    let metadata = path.metadata()?;
+    if let Some(kind) = special(path, &metadata) {
         return Err(Error::new(ErrorKind::InvalidInput, format!("it is a {kind}; name a file")));
     }
     let mut content = Vec::new();
-    File::open(path)?.read_to_end(&mut content)?;
+    if path == Path::new(STDIN) && !metadata.is_file() {
+        // To open a named pipe once more would wait for another writer.
+        stdin().read_to_end(&mut content)?;
+    } else {
+        File::open(path)?.read_to_end(&mut content)?;
+    }
     Ok(content)
 }
 
@@ -24,7 +32,7 @@ fn special(path: &Path, metadata: &Metadata) -> Option<&'static str> {
         return Some("device");
     }
     // A pipe without a name has no canonical path, or one that says by which descriptor it is open.
-    let is_named = || path.canonicalize().is_ok_and(|path| !path.starts_with("/dev/fd"));
+    let is_named = || path != Path::new(STDIN) && path.canonicalize().is_ok_and(|path| !path.starts_with("/dev/fd"));
     (kind.is_fifo() && is_named()).then_some("pipe")
 }
 

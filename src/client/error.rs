@@ -15,6 +15,8 @@ pub const MIN_CORRECTION_MS: i64 = 5_000;
 pub enum Error {
     /// A setting is missing or malformed.
     Config { setting: &'static str, problem: Message },
+    /// Rows of the caller that are no records of a call.
+    Rows { endpoint: &'static str, problem: String },
     /// An argument that the API would reject; nothing was sent.
     InvalidParameter { parameter: String, problem: Message },
     /// An error response.
@@ -221,6 +223,7 @@ impl Error {
     pub fn message(&self) -> Message {
         match self {
             Self::Config { setting, problem } => Message::default().setting(*setting).text(" ").append(problem.clone()),
+            Self::Rows { endpoint, problem } => Message::new(format!("{endpoint}: {problem}")),
             Self::InvalidParameter { parameter, problem } => {
                 Message::default().parameter(parameter.clone()).text(" ").append(problem.clone())
             }
@@ -303,6 +306,7 @@ impl Error {
             Self::Transport { retryable, .. } | Self::Format { retryable, .. } => *retryable,
             Self::Timeout { .. } | Self::Empty { .. } | Self::Drift { .. } => true,
             Self::Config { .. }
+            | Self::Rows { .. }
             | Self::InvalidParameter { .. }
             | Self::Window { .. }
             | Self::Budget { .. }

@@ -141,7 +141,7 @@ pub fn annotate(exception: &Bound<'_, PyAny>, cursor: Option<String>, note: Opti
 
 fn class_name(error: &Error) -> &'static str {
     match error {
-        Error::Config { .. } => "ConfigError",
+        Error::Config { .. } | Error::Rows { .. } => "ConfigError",
         Error::InvalidParameter { .. } => "InvalidParameterError",
         Error::Service(response) => match response.kind {
             ApiErrorKind::BadRequest => "BadRequestError",
@@ -211,6 +211,7 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict
             }
         }
         Error::Config { .. }
+        | Error::Rows { .. }
         | Error::InvalidParameter { .. }
         | Error::Empty { .. }
         | Error::Drift { .. }

@@ -200,7 +200,7 @@ pub fn _restore_cassette(
     hint: Option<String>,
 ) -> PyResult<Cassette> {
     let mode = Mode::named(mode, "mode")?;
-    let match_on = read_match_on(match_on)?;
+    let match_on = read_match_on("match_on", match_on)?;
     let (staging, journal) = files;
     let options = Options { allow_playback_repeats, match_on, staging, hint, journal, ..Options::new(path, mode) };
     if can_record && mode != Mode::NewEpisodes {
@@ -224,11 +224,11 @@ pub(super) fn given_match_on(given: Option<DeferredArg<Vec<String>>>) -> Result<
         let problem = "must name parameters; got []; [\"page\"] compares the page alone, None all parameters";
         return Err(Error::config("match_on", problem));
     }
-    read_match_on(names)
+    read_match_on("match_on", names)
 }
 
-/// Reads names of parameters, in Python or in the API; one after "-" is left out.
-pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
+/// Reads names of parameters, in Python or in the API, from an argument or a variable; one after "-" is left out.
+pub(super) fn read_match_on(setting: &'static str, given: Vec<String>) -> Result<MatchOn, Error> {
     const PAGING: [(&str, &str); 3] = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
     let mut match_on = MatchOn::default();
     for text in given {
@@ -238,13 +238,13 @@ pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
         let sent: Vec<_> = declared.filter(|(own, wire)| [*own, *wire].contains(&name)).map(|(_, wire)| wire).collect();
         if sent.is_empty() {
             let problem = "must have names of parameters that are sent, such as \"-start_time\" to leave one out";
-            return Err(Error::config("match_on", format!("{problem}; got {text:?}")));
+            return Err(Error::config(setting, format!("{problem}; got {text:?}")));
         }
         let names = if name.len() < text.len() { &mut match_on.left_out } else { &mut match_on.compared };
         names.extend(sent.into_iter().map(str::to_owned));
     }
     match match_on.compared.intersection(&match_on.left_out).next() {
-        Some(name) => Err(Error::config("match_on", format!("names {name:?} both with and without \"-\""))),
+        Some(name) => Err(Error::config(setting, format!("names {name:?} both with and without \"-\""))),
         None => Ok(match_on),
     }
 }

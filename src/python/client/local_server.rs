@@ -219,7 +219,7 @@ impl LocalService {
         if let Some(row) = unselected(records, &selecting) {
             let columns = selecting.join(" or ");
             let problem = format!("{} must have {columns}: no request returns it without", source(row));
-            return Err(Error::config("data", format!("for {} is invalid: {problem}", endpoint.name)).into());
+            return Err(Error::Rows { endpoint: endpoint.name, problem }.into());
         }
         Ok(py.detach(|| self.inner.load(endpoint, records))?)
     }
@@ -293,7 +293,7 @@ pub(super) fn build(endpoint: &'static Endpoint, columns: &Bound<'_, PyDict>, so
             let value = values.get_item(row)?;
             convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
                 let problem = format!("{source}: {} {problem}", field.name);
-                PyErr::from(Error::config(endpoint.name, problem))
+                PyErr::from(Error::Rows { endpoint: endpoint.name, problem })
             })?;
         }
         rows.finish_row();

@@ -41,7 +41,7 @@ pub(super) fn decode(
         Ok(Envelope::Error { code, .. }) => format!("the response is an error with code {code}"),
         Err(error) => format!("{}: {}", error.path(), error.problem),
     };
-    Err(Error::config("data", format!("for {} is invalid: {source}: {problem}", endpoint.name)))
+    Err(Error::Rows { endpoint: endpoint.name, problem: format!("{source}: {problem}") })
 }
 
 /// The endpoint of a call.

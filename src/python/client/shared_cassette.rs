@@ -53,7 +53,7 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let hint = variables::read(HINT, HINT)?.filter(|hint| !hint.is_empty());
     let match_on = variables::read(MATCH_ON, MATCH_ON)?.unwrap_or_default();
     let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let match_on = read_match_on(match_on)?;
+    let match_on = read_match_on(MATCH_ON, match_on)?;
     let allow_playback_repeats = read_flag(REPEATS)?;
     let opened =
         open(py, Options { staging, journal, hint, match_on, allow_playback_repeats, ..Options::new(path, mode) })?;

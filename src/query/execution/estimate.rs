@@ -303,7 +303,7 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     let mut limitations = Vec::new();
     let is_last_year = matches!(query.endpoint().limit, ResultLimit::LastYear) && !query.is_recent();
     if is_last_year && page.columns.rows() > 0 && wanted > records {
-        limitations.push(last_year(""));
+        limitations.push(last_year(query, ""));
     }
     // Only reading the ranges of a divided list shows that one of them is too long.
     let is_divided_list = page.total.is_some_and(|total| is_divided(query, total));

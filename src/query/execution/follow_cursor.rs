@@ -42,14 +42,18 @@ impl Position {
             (value, position)
         });
         let lists = lists.collect();
-        match known.into_keys().min() {
-            None => Ok(Self::Set { new, lists }),
-            Some(value) => {
-                let problem =
-                    format!("has the position of a list that the query lacks: {} {value}; pass it too", members.name);
-                Err(FollowCursor::reject(problem))
+        let name = members.name;
+        let num_lacking = known.len();
+        let problem = match known.into_keys().min() {
+            None => return Ok(Self::Set { new, lists }),
+            Some(value) if num_lacking == 1 => {
+                format!("has the position of a list that the query lacks: {name} {value}; pass it too")
             }
-        }
+            Some(value) => format!(
+                "has the positions of {num_lacking} lists that the query lacks, one of {name} {value}; pass them too"
+            ),
+        };
+        Err(FollowCursor::reject(problem))
     }
 }
 

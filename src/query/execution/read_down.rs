@@ -80,7 +80,8 @@ impl ReadDown {
         for height in rows.iter().filter_map(|row| row.height) {
             if let Some(lowest) = self.lowest.replace(height).filter(|lowest| *lowest < height) {
                 let problem = format!(
-                    "a list is followed from its newest record down, and height {height} comes below {lowest} in it"
+                    "a list is followed from its newest record down, and height {height} comes below {lowest} in it: \
+                     it changed, or is in another order, such as data of a local server that was not loaded newest first"
                 );
                 let endpoint = self.run.query().endpoint().name;
                 return Err(Error::Drift { endpoint, problem: Message::new(problem).hint(Hint::RetryLater) });

@@ -18,9 +18,16 @@ pub(super) fn is_last_year(reason: &Message) -> bool {
 }
 
 /// The limit of a list of an address. A later start needs nothing that the API does not return.
-pub(super) fn last_year(consequence: &str) -> Message {
+pub(super) fn last_year(query: &Query, consequence: &str) -> Message {
     let problem = format!("{LAST_YEAR}{consequence}");
-    Message::new(problem).hint(Hint::NarrowQuery(vec![Narrowing::Pass("start_time".into())]))
+    let mut given = query.args().iter().map(|(name, _)| name.as_str());
+    let narrowing = match given.find(|name| matches!(*name, "start_height" | "start_time")) {
+        // The heights of a range of times were found.
+        Some("start_height") if query.options().times.is_none() => Narrowing::Higher("start_height".into()),
+        Some(_) => Narrowing::Later("start_time".into()),
+        None => Narrowing::Pass("start_time".into()),
+    };
+    Message::new(problem).hint(Hint::NarrowQuery(vec![narrowing]))
 }
 
 /// Reason why a list of an address that was read to its end may lack its oldest records.
@@ -31,9 +38,9 @@ pub(super) fn age_limit(query: &Query, records: u64, evidence: &Evidence) -> Opt
     }
     let earlier = evidence.earlier().filter(|earlier| *earlier > 0 && query.start_height().is_none());
     Some(match earlier {
-        Some(1) => last_year(": 1 older record is missing"),
-        Some(earlier) => last_year(&format!(": {earlier} older records are missing")),
-        None => last_year(": older records may exist"),
+        Some(1) => last_year(query, ": 1 older record is missing"),
+        Some(earlier) => last_year(query, &format!(": {earlier} older records are missing")),
+        None => last_year(query, ": older records may exist"),
     })
 }
 

@@ -93,6 +93,7 @@ def test_closed_standard_output_is_no_error(service: LocalService) -> None:
         ({"CASSETTE": __file__}, [], 2, "settings"),
         ({"CASSETTE": "s3://bucket/c.jsonl"}, [], 2, "settings"),
         ({"CASSETTE": "c.jsonl", "CASSETTE_MODE": "any"}, [], 2, "settings"),
+        ({"CASSETTE": "c.jsonl", "CASSETTE_MATCH_ON": "any"}, [], 2, "settings"),
         ({"CACHE": __file__}, [], 2, "settings"),
         ({"DEPLOYMENT": "main"}, [], 2, "settings"),
         # If several checks fail, the code is that of the failure which another try is least likely to help.

@@ -167,9 +167,9 @@ def test_response_and_records_are_taken_as_objects_and_as_json(data: Any, form: 
         (b"x", "data is not JSON: "),
         (
             '{"code": "50001", "msg": "", "data": []}',
-            "data for blocks is invalid: the response: the response is an error with code 50001",
+            "blocks: the response: the response is an error with code 50001",
         ),
-        ({"code": "0", "data": [{"blockList": 5}]}, "data for blocks is invalid: the response: data[0]"),
+        ({"code": "0", "data": [{"blockList": 5}]}, "blocks: the response: data[0]"),
         ("rows.txt", "rows.txt must be the directory of an export or end in "),
     ],
 )

@@ -186,7 +186,7 @@ WRONG: list[tuple[Any, str]] = [
     ([[1, 2]], "row 0 must be a record or a mapping"),
     ({"height": [1]}, "must be a list of records or a data frame; got a mapping"),
     (7, "data must be a table, a list of records or a path; got 7"),
-    (b"{}", "data for blocks is invalid: the response: code: the code is missing"),
+    (b"{}", "blocks: the response: code: the code is missing"),
     ("blocks.txt", "blocks.txt must be the directory of an export or end in .parquet"),
     ("a\ud800.jsonl", "data ('a\\ud800.jsonl') must name a file or directory"),
     ("s3://bucket/blocks.jsonl", "data (s3://...) must be a local path"),
@@ -218,7 +218,7 @@ def test_row_that_no_request_could_return_is_named(own: LocalService, call: Any,
     with pytest.raises(cf.ConfigError) as caught:
         own.load(call, [row])
     problem = f"must have {needed}: no request returns it without"
-    assert str(caught.value) == f"data for {call} is invalid: row 0 {problem}"
+    assert str(caught.value) == f"{call}: row 0 {problem}"
     own.load(call, [{**row, needed.rsplit(" or ", maxsplit=1)[-1]: "0x1"}])
 
 
@@ -233,7 +233,7 @@ def test_record_of_a_response_that_no_request_could_return_is_named(own: LocalSe
     with pytest.raises(cf.ConfigError) as caught:
         own.load("address_transactions", response(sent, {**sent, "from": ""}))
     problem = "the response: record 1 must have from_address or to_address: no request returns it without"
-    assert str(caught.value) == f"data for address_transactions is invalid: {problem}"
+    assert str(caught.value) == f"address_transactions: {problem}"
 
 
 def test_unknown_call_is_named(own: LocalService) -> None:

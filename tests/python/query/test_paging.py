@@ -12,6 +12,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
+from conftest import Sample
 from reference_client import ENDPOINTS, PAGED, RECORDS
 from strict_server import Request, Response, Script, StrictServer, key_of, member_of, page_of, query_of, total_of
 
@@ -193,6 +194,17 @@ def test_address_list_is_reported_as_limited_to_a_year(server: StrictServer) -> 
         assert not server.client().address_transactions("0x1").collect().report.complete
     server.on("address_transactions", page_of("address_transactions", [], totalPage="0"))
     assert server.client().address_transactions("0x1").collect().report.complete
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [({"start_time": "2020-01-01T00:00Z"}, "a later start_time"), ({"start_height": 1}, "a higher start_height")],
+)
+def test_advice_on_the_list_of_an_address_is_to_move_a_start_that_is_given(
+    client: cf.Client, sample: Sample, given: dict[str, Any], advice: str
+) -> None:
+    with pytest.warns(cf.IncompleteResultWarning, match=f"older records may exist; narrow the query with {advice}"):
+        client.address_transactions(sample.address, **given).collect()
 
 
 @pytest.mark.parametrize("of", ["rows", "pages", "batches"])

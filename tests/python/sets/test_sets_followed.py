@@ -260,8 +260,15 @@ def test_one_table_has_every_record_once_whatever_interrupts_it(
         again = client.address_transactions(values).sync(target, **options)
         assert (again.rows_added, again.commits) == (0, 0)
         assert service.request_count - before <= 1 + len(values)
-        with pytest.raises(cf.ExportError, match=r"has the position of a list that the query lacks: .*; pass it too"):
+        with pytest.raises(
+            cf.ExportError, match=r"has the position of a list that the query lacks: .*; pass it too, or reset=True to"
+        ):
             client.address_transactions(values[1:]).sync(target, **options)
+        with pytest.raises(
+            cf.ExportError,
+            match=rf"has the positions of 2 lists that .*{min(values[:2])}; pass them too, or reset=True to",
+        ):
+            client.address_transactions(values[2:]).sync(target, **options)
         with pytest.raises(cf.ExportError, match=r"belongs to the query .*several values.*; name another table"):
             client.address_transactions(values[0]).sync(target, **options)
         renewed = asyncio.run(client.address_transactions(values[1:]).sync_async(target, reset=True, **options))
