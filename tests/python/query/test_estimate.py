@@ -128,7 +128,7 @@ def test_range_of_heights_is_estimated_within_a_factor_of_two(
 
 
 @pytest.mark.parametrize("options", [{}, {"max_items": 5}, {"max_items": 50}])
-def test_range_of_few_records_below_the_result_window_is_not_called_exact(options: dict[str, int]) -> None:
+def test_range_of_few_records_below_the_result_window_is_not_called_exact(options: dict[str, Any]) -> None:
     heights = [10_000 - index // 5 for index in range(2_000)] + [9_000 - 800 * index for index in range(8)]
     newest = datetime(2026, 1, 1, tzinfo=UTC)
     rows = [
@@ -267,7 +267,7 @@ EMPTY_CALLS: dict[str, Callable[[cf.Client, Sample], cf.Query[Any]]] = {
 def test_estimate_counts_the_requests_that_check_an_empty_response(sample: Sample, name: str) -> None:
     """Responses without a page object, which may be throttles."""
 
-    def respond(request: LoggedRequest) -> Fault | None:
+    def respond(request: LoggedRequest) -> Any:
         asked = [text for name, text in request["params"].items() if name not in {"page", "limit"}]
         is_empty = NOWHERE.intersection(",".join(asked).split(","))
         return {"json": {"code": "0", "msg": "", "data": []}} if is_empty else None
