@@ -305,29 +305,45 @@ def _settled(state: dict[str, Any] | None) -> Settled | None:
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Changes that turn `old` into `new`: changed members, and only the added items of lists that grew."""
-    found: dict[str, Any] = {}
-    for name, value in new.items():
-        before = old.get(name)
-        if isinstance(before, list) and isinstance(value, list) and value[: len(before)] == before:
-            if len(value) > len(before):
-                found[name] = {"added": value[len(before) :]}
-        elif name not in old or before != value:
-            found[name] = {"value": value}
-    found.update({name: {"removed": True} for name in old.keys() - new.keys()})
-    return found
+    """Changes that turn `old` into `new`, by the names of its members."""
+    changed = {name: _change(old[name], new[name]) for name in old.keys() & new.keys() if old[name] != new[name]}
+    added = {name: {"value": new[name]} for name in new.keys() - old.keys()}
+    return {**changed, **added, **{name: {"removed": True} for name in old.keys() - new.keys()}}
+
+
+def _change(old: Any, new: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """The change of a value: only members that changed, items that were added, or items that changed in their place."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {"members": _difference(old, new)}
+    if isinstance(old, list) and isinstance(new, list):
+        if new[: len(old)] == old:
+            return {"added": new[len(old) :]}
+        if len(old) == len(new):
+            return {"items": [[place, new[place]] for place in range(len(new)) if old[place] != new[place]]}
+    return {"value": new}
 
 
 def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
     new = dict(old)
     for name, change in difference.items():
-        if "added" in change:
-            new[name] = [*old[name], *change["added"]]
-        elif "value" in change:
-            new[name] = change["value"]
-        else:
+        if "removed" in change:
             del new[name]
+        else:
+            new[name] = _applied(old.get(name), change)
     return new
+
+
+def _applied(old: Any, change: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    match change:
+        case {"members": difference}:
+            return _changed(old, difference)
+        case {"added": items}:
+            return [*old, *items]
+        case {"items": items}:
+            changed = dict(items)
+            return [changed.get(place, item) for place, item in enumerate(old)]
+        case _:
+            return change["value"]
 
 
 def damaged(path: Location, problem: str) -> ExportError:

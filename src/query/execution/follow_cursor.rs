@@ -71,7 +71,7 @@ pub struct FollowCursor {
 
 impl Sealed for FollowCursor {
     const PARAMETER: &'static str = "start";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const VERSION_MEMBER: &'static str = "follow";
     const FORM: &'static str = "must be \"now\", \"beginning\", an Export, or the cursor of a follower";
     const OTHER_MEMBER: &'static str = "version";

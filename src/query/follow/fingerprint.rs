@@ -1,7 +1,5 @@
 //! Fingerprints: the records of one height as a few numbers. Cursors contain them, so they are the same in every version.
 
-use serde::{Deserialize, Serialize};
-
 use crate::columns::Columns;
 use crate::query::results::{block_keys, content_keys, record_keys};
 use crate::query::snapshot::Rows;
@@ -42,8 +40,7 @@ pub fn page_hash(rows: &[RowFacts]) -> u64 {
 }
 
 /// The records of one height, in any order. Numbers that are not known are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(i64, u64, u64, u64)", into = "(i64, u64, u64, u64)")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     pub height: i64,
     pub keys: u64,
@@ -51,15 +48,37 @@ pub struct Fingerprint {
     pub content: u64,
 }
 
-impl From<(i64, u64, u64, u64)> for Fingerprint {
-    fn from((height, keys, block, content): (i64, u64, u64, u64)) -> Self {
-        Self { height, keys, block, content }
-    }
-}
+/// Fingerprints in a cursor: their bytes as one string. A set of lists has many, and JSON has twice the characters for them.
+pub(super) mod packed {
+    use std::collections::VecDeque;
 
-impl From<Fingerprint> for (i64, u64, u64, u64) {
-    fn from(of: Fingerprint) -> Self {
-        (of.height, of.keys, of.block, of.content)
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Fingerprint;
+
+    const NUMBER: usize = size_of::<u64>();
+
+    pub fn serialize<S: Serializer>(known: &VecDeque<Fingerprint>, serializer: S) -> Result<S::Ok, S::Error> {
+        let numbers = known.iter().flat_map(|of| [of.height as u64, of.keys, of.block, of.content]);
+        let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VecDeque<Fingerprint>, D::Error> {
+        let bytes = STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)?;
+        let (numbers, rest) = bytes.as_chunks::<NUMBER>();
+        let (fingerprints, more) = numbers.as_chunks::<4>();
+        if !rest.is_empty() || !more.is_empty() {
+            return Err(D::Error::custom("a fingerprint is cut"));
+        }
+        let known = fingerprints.iter().map(|numbers| {
+            let [height, keys, block, content] = numbers.map(u64::from_le_bytes);
+            Fingerprint { height: height as i64, keys, block, content }
+        });
+        Ok(known.collect())
     }
 }
 
@@ -105,5 +124,34 @@ impl Fingerprint {
     pub fn is_same_content(&self, other: &Self) -> bool {
         let is_same = self.content == 0 || other.content == 0 || self.content == other.content;
         self.is_same_records(other) && is_same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use serde::{Deserialize, Serialize};
+
+    use super::{Fingerprint, packed};
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Known(#[serde(with = "packed")] VecDeque<Fingerprint>);
+
+    #[test]
+    fn packed_fingerprints_are_the_same_when_they_are_read() {
+        let known = (0..40).map(|height| Fingerprint { height, keys: u64::MAX - 1, block: 2, content: u64::MAX / 3 });
+        let known = Known(known.collect());
+        let json = serde_json::to_string(&known).unwrap();
+        assert_eq!(serde_json::from_str::<Known>(&json).unwrap(), known);
+        assert_eq!(serde_json::to_string(&Known([Fingerprint::new(1)].into())).unwrap().len(), 46);
+    }
+
+    #[test]
+    fn packed_fingerprints_that_are_cut_are_refused() {
+        for json in ["\"AQAAAAAAAAA=\"", "\"AQAAAAAAAA==\"", "\"AQ\"", "\"é\"", "[[1,2,3,4]]", "null"] {
+            serde_json::from_str::<Known>(json).unwrap_err();
+        }
+        assert_eq!(serde_json::from_str::<Known>("\"\"").unwrap().0, []);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::fingerprint::{Fingerprint, RowFacts};
+use super::fingerprint::{Fingerprint, RowFacts, packed};
 use super::reading::Reading;
 
 /// Treatment of heights that may still change.
@@ -55,7 +55,7 @@ pub struct FollowState {
     position: i64,
     oldest_known: OldestKnown,
     /// Fingerprints of the heights above the oldest known one that have records, the lowest first.
-    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty", with = "packed")]
     known: VecDeque<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     overlap: Option<ExportOverlap>,

@@ -102,6 +102,23 @@ def test_parts_are_cut_by_time(failing: Any, tmp_path: Path, monkeypatch: pytest
     assert len(heights(tmp_path)) == 100
 
 
+def test_journal_of_a_set_holds_only_the_positions_that_moved() -> None:
+    lists = [[f"0x{number:040x}", {"after": {"position": 7, "known": "A" * 1_000}}] for number in range(200)]
+    cursor = {"follow": 3, "position": {"set": {"new": "beginning", "lists": lists}}}
+    verdicts = {"argument": [value for value, _ in lists], "records": [0] * 200}
+    manifest = Manifest(query={}, numbers="decimal", schema={}, cursor=cursor, report={"verdicts": verdicts})
+    moved = json.loads(json.dumps(cursor))
+    moved["position"]["set"]["lists"][3][1]["after"]["position"] = 8
+    report = {"verdicts": {**verdicts, "records": [*[0] * 199, 5]}, "missing": ["0xa"]}
+    progress = Progress(parts=[], watermark=[], cursor=moved, report=report, settled=None)
+
+    line = json.loads(json.dumps(manifest.change(progress)))
+    manifest.apply(line)
+
+    assert (manifest.cursor, manifest.report) == (moved, report)
+    assert len(json.dumps(line)) < 2_000
+
+
 def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     manifest = Manifest(query={"call": "logs", "chain": "X", "arguments": {}}, numbers="decimal", schema={})
