@@ -1142,7 +1142,7 @@ class Query(Generic[_R_co]):
         ...     print(page.number, "of", page.total_pages, len(page.records))
         """
 
-    def batches(self, batch_size: int = 65_536, *, columns: Sequence[str] | None = None) -> Stream[Records[_R_co]]:
+    def batches(self, batch_size: int = 32_768, *, columns: Sequence[str] | None = None) -> Stream[Records[_R_co]]:
         """Iterate over batches of records in bounded memory, in `for` or `async for`.
 
         Parameters
@@ -1165,7 +1165,7 @@ class Query(Generic[_R_co]):
 
     def to_arrow_batch_reader(
         self,
-        batch_size: int = 65_536,
+        batch_size: int = 32_768,
         numbers: Literal["decimal", "float", "string"] | None = None,
         *,
         columns: Sequence[str] | None = None,
@@ -1462,12 +1462,12 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
-            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 20 MiB of rows.
+            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 16 MiB of rows.
         compression : {"zstd", "snappy", "gzip", "lz4", "none"}
             Compression of the columns.
         rows_per_group : int
             Maximum number of rows of a row group, which readers skip as a whole. A group of a single file also ends
-            after 16 MiB of rows.
+            after 8 MiB of rows.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.
@@ -1542,12 +1542,12 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
-            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 20 MiB of rows.
+            Maximum number of rows of one file. A file is also closed every 25 seconds, and after 16 MiB of rows.
         compression : {"zstd", "snappy", "gzip", "lz4", "none"}
             Compression of the columns.
         rows_per_group : int
             Maximum number of rows of a row group, which readers skip as a whole. A group of a single file also ends
-            after 16 MiB of rows.
+            after 8 MiB of rows.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.

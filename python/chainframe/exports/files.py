@@ -73,7 +73,7 @@ class FileRequest:
             "columns": self.columns,
             "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
             # Read once and removed.
-            "encoding": Encoding("lz4"),
+            "encoding": Encoding("lz4", has_dictionaries=False),
             # The file may be one that only its owner may read.
             "permissions": 0o700,
         }

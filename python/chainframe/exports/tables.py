@@ -25,7 +25,7 @@ ROWS_PER_GROUP = 131_072
 BYTES_PER_GROUP = 8 << 20
 # The writer holds a page and a dictionary of each column. 512 KiB are 11,000 addresses. Files with larger ones were not
 # read faster.
-BYTES_PER_PAGE = 128 << 10
+BYTES_PER_PAGE = 64 << 10
 BYTES_OF_DICTIONARY = 512 << 10
 
 
@@ -35,6 +35,8 @@ class Encoding:
 
     compression: str = "zstd"
     rows_per_group: int = ROWS_PER_GROUP
+    has_dictionaries: bool = True
+    """A reader of a file holds the dictionaries of all its columns."""
 
     def __post_init__(self) -> None:
         check_choice(self.compression, COMPRESSIONS, "compression")
@@ -61,11 +63,13 @@ class TableWriter:
         self._schema = schema
         self._most = encoding.rows_per_group
         self._held: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        is_large = sum(each.nbytes for each in self._held) >= BYTES_PER_GROUP
-        if is_large or sum(each.num_rows for each in self._held) >= self._most:
+        self._hold(batch)
+        is_large = self._bytes >= BYTES_PER_GROUP
+        if is_large or self._rows >= self._most:
             self._write(is_whole=is_large)
 
     def close(self) -> None:
@@ -73,11 +77,20 @@ class TableWriter:
             self._write(is_whole=True)
         self._writer.close()
 
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+
     def _write(self, *, is_whole: bool) -> None:
         table = self._pa.Table.from_batches(self._held, self._schema)
-        full = table.num_rows if is_whole else table.num_rows // self._most * self._most
+        full = self._rows if is_whole else self._rows // self._most * self._most
         self._writer.write_table(table.slice(0, full), row_group_size=self._most)
-        self._held = table.slice(full).to_batches()
+        self._held = []
+        self._rows = 0
+        self._bytes = 0
+        for batch in table.slice(full).to_batches():
+            self._hold(batch)
         del table
         release_memory()
 
@@ -101,7 +114,7 @@ def _options(encoding: Encoding, order: list[Any] | None, schema: pa.Schema) -> 
         "write_page_index": True,
         "data_page_size": BYTES_PER_PAGE,
         "dictionary_pagesize_limit": BYTES_OF_DICTIONARY,
-        "use_dictionary": _texts(schema),
+        "use_dictionary": _texts(schema) if encoding.has_dictionaries else False,
     }
 
 

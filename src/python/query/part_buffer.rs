@@ -24,8 +24,8 @@ use crate::query::{Batches, Checkpoint, Page, Run, SharedReport, record_keys};
 const CHUNK_ROWS: usize = 4_096;
 
 /// Bytes of rows after which a file is written, however few rows these are. Records of 330 to 500 bytes make files of
-/// 42,000 to 63,000 rows; event logs of many kilobytes take no more memory than these.
-const MAX_BYTES: usize = 20 << 20;
+/// 33,000 to 50,000 rows; event logs of many kilobytes take no more memory than these.
+const MAX_BYTES: usize = 16 << 20;
 
 /// Key of a record, and its height where it has one.
 type Key = (String, Option<i64>);

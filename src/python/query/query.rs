@@ -41,7 +41,7 @@ pub struct Query {
 }
 
 /// Default number of rows of a batch.
-const ROWS: usize = 65_536;
+const ROWS: usize = 32_768;
 
 impl Query {
     pub fn new(client: &Bound<'_, PyAny>, progress: ProgressMode, start: QueryStart) -> Self {
@@ -186,7 +186,7 @@ impl Query {
     #[doc = doc!(Query.batches)]
     #[pyo3(
         signature = (batch_size=None, *, columns=None, **unknown),
-        text_signature = "($self, batch_size=65_536, *, columns=None)"
+        text_signature = "($self, batch_size=32_768, *, columns=None)"
     )]
     fn batches(
         slf: &Bound<'_, Self>,
@@ -208,7 +208,7 @@ impl Query {
     #[doc = doc!(Query.to_arrow_batch_reader)]
     #[pyo3(
         signature = (batch_size=None, numbers=None, *, columns=None, **unknown),
-        text_signature = "($self, batch_size=65_536, numbers=None, *, columns=None)"
+        text_signature = "($self, batch_size=32_768, numbers=None, *, columns=None)"
     )]
     fn to_arrow_batch_reader<'py>(
         slf: &Bound<'py, Self>,

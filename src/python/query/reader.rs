@@ -23,7 +23,7 @@ use crate::python::results::arrow::{Table, schema_capsule};
 use crate::query::{Batch, Partial, Run, SharedReport};
 
 /// Rows of the largest batch of a stream.
-const MOST_ROWS: usize = 65_536;
+const MOST_ROWS: usize = 32_768;
 
 /// Reader of the batches of a query.
 pub struct QueryReader {
