@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::query::results::{Floor, FoundBlocks};
-
 /// A block and its time in Unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
@@ -56,6 +54,29 @@ const ABSENT_RUN: i64 = 8;
 /// Consecutive heights without a block that move an assumed floor.
 const ABSENT_PAIR: i64 = 2;
 
+/// Lowest height that may have a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Floor {
+    Unknown,
+    /// Height of the oldest block.
+    Oldest(i64),
+    /// The list does not reach back to the oldest block. No block was found just below this height, nor at the samples
+    /// so far, whose distances from it double.
+    Assumed {
+        height: i64,
+        distance: i64,
+    },
+}
+
+impl Floor {
+    fn height(self) -> i64 {
+        match self {
+            Self::Unknown => 0,
+            Self::Oldest(height) | Self::Assumed { height, .. } => height,
+        }
+    }
+}
+
 /// State of a search. Times do not decrease with height.
 #[derive(Debug)]
 pub(super) struct Search {
@@ -89,22 +110,6 @@ impl Search {
             floor: Floor::Unknown,
             remaining: [i64::MAX; 3],
         }
-    }
-
-    /// Adds what an earlier run has found of the same chain.
-    pub fn add_found(&mut self, found: &FoundBlocks) {
-        self.known.extend(&found.times);
-        self.empty.extend(&found.empty);
-        self.floor = found.floor;
-    }
-
-    /// Returns the blocks up to the lowest one after a time whose hash is known.
-    pub fn found_blocks(&self, time: i64, hashes: &BTreeMap<i64, String>) -> Option<FoundBlocks> {
-        let mut later = self.known.iter().filter(|(_, known)| **known > time);
-        let (height, block_hash) = later.find_map(|(height, _)| Some((*height, hashes.get(height)?.clone())))?;
-        let times = self.known.range(..=height).map(|(height, time)| (*height, *time)).collect();
-        let empty = self.empty.range(..height).copied().collect();
-        Some(FoundBlocks { height, block_hash, times, empty, floor: self.floor })
     }
 
     /// Starts over for another time, which is before that of the newest block, with the blocks that are known.

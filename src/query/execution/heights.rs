@@ -1,7 +1,6 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::fetch::fetch;
 use super::height_search::{Block, Search, SearchStep, TimePosition};
@@ -12,7 +11,7 @@ use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
-use crate::query::results::{FoundBlocks, KeyedRows, SharedReport};
+use crate::query::results::{KeyedRows, SharedReport};
 use crate::query::snapshot::{PageRequest, Rows};
 
 /// The lowest heights, which a chain may begin with.
@@ -44,10 +43,6 @@ pub(super) struct ChainHeights<'c> {
     report: &'c SharedReport,
     head: Option<NewestBlocks>,
     search: Option<Search>,
-    /// Blocks that an earlier run has found.
-    found: Option<Arc<FoundBlocks>>,
-    /// The latest time that was searched.
-    latest: i64,
     /// Records of all responses.
     shown: ShownRecords,
     /// Hashes of their blocks, by height.
@@ -63,8 +58,6 @@ impl<'c> ChainHeights<'c> {
             report,
             head: None,
             search: None,
-            found: None,
-            latest: i64::MIN,
             shown: ShownRecords::new(),
             hashes: BTreeMap::new(),
         }
@@ -73,12 +66,6 @@ impl<'c> ChainHeights<'c> {
     /// Heights of the chain that a query reads.
     pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
         Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
-    }
-
-    /// Heights of which an earlier run has found some.
-    #[must_use]
-    pub fn continuing(self, found: Option<Arc<FoundBlocks>>) -> Self {
-        Self { found, ..self }
     }
 
     /// The newest block as of the first call.
@@ -230,20 +217,6 @@ impl<'c> ChainHeights<'c> {
         self.known_block(self.known_newest()?)
     }
 
-    /// A search that begins with what an earlier run has found, if the chain is the same.
-    async fn begin_search(&mut self, mut search: Search) -> Result<Search, Error> {
-        self.client.check_requests(MIN_REQUESTS)?;
-        if let Some(found) = self.found.take() {
-            if let Some(rows) = self.block_rows(found.height).await? {
-                self.blocks(&rows);
-            }
-            if self.hashes.get(&found.height) == Some(&found.block_hash) {
-                search.add_found(&found);
-            }
-        }
-        Ok(search)
-    }
-
     /// Returns the position of a time.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
         let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
@@ -251,16 +224,9 @@ impl<'c> ChainHeights<'c> {
             return Ok(TimePosition::At(newest.height));
         }
         let (known, pages) = self.head.as_ref().map_or_else(Default::default, |head| (head.blocks.clone(), head.pages));
-        let mut search = match self.search.take() {
-            Some(search) => search,
-            None => self.begin_search(Search::new(known, newest)).await?,
-        };
+        let mut search = self.search.take().unwrap_or_else(|| Search::new(known, newest));
         search.retarget(time);
-        self.latest = self.latest.max(time);
         for _ in 0..MAX_REQUESTS {
-            if let Some(found) = search.found_blocks(self.latest, &self.hashes) {
-                self.report.update(|report| report.found_blocks = Some(Arc::new(found)));
-            }
             match search.next_step() {
                 Some(SearchStep::Block(height)) => {
                     let rows = self.block_rows(height).await?;
@@ -286,10 +252,6 @@ impl<'c> ChainHeights<'c> {
         Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
     }
 }
-
-/// Requests that a search sends at least, beside that of the newest block: one compares what an earlier run has found, one
-/// finds more.
-const MIN_REQUESTS: u64 = 2;
 
 pub(super) fn call(chain: Chain) -> &'static str {
     match chain {

@@ -61,8 +61,7 @@ impl<'q> Positions<'q> {
 
     /// Positions in the chain that a query reads.
     pub fn of(query: &'q Query, shared: Option<&'q SharedHeights>, report: &'q SharedReport) -> Result<Self, Error> {
-        let found = shared.map_or_else(|| report.read().found_blocks, |shared| shared.found_blocks.clone());
-        Self::new(ChainHeights::of(query, report).continuing(found), shared, report)
+        Self::new(ChainHeights::of(query, report), shared, report)
     }
 
     /// The newest block as of the first request.

@@ -89,9 +89,7 @@ impl Run {
         let _time = query.client().enter_time();
         let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
         let report = start.map_or_else(SharedReport::default, |start| {
-            let report = SharedReport::start(start.reasons.clone(), start.missing.clone());
-            report.update(|report| report.found_blocks.clone_from(&start.found_blocks));
-            report
+            SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
         let stage = match query.members() {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),

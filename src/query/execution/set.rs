@@ -113,7 +113,7 @@ impl Set {
             begin,
             begin_at_once: None,
             members: members.clone(),
-            shared: Arc::new(SharedHeights::after(start)),
+            shared: Arc::default(),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
             open: BTreeMap::new(),

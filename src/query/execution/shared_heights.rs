@@ -14,7 +14,6 @@ use super::height_search::{Block, TimePosition};
 use crate::client::Error;
 use crate::process::PerProcess;
 use crate::query::follow::ChainHead;
-use crate::query::results::{Cursor, FoundBlocks};
 
 #[derive(Default)]
 pub(super) struct SharedHeights {
@@ -24,15 +23,6 @@ pub(super) struct SharedHeights {
     pub blocks: Shared<i64, Found<Option<Block>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
-    /// Blocks that an earlier run of the set has found.
-    pub found_blocks: Option<Arc<FoundBlocks>>,
-}
-
-impl SharedHeights {
-    /// Heights of a set that a run continues, or begins.
-    pub fn after(start: Option<&Cursor>) -> Self {
-        Self { found_blocks: start.and_then(|start| start.found_blocks.clone()), ..Self::default() }
-    }
 }
 
 /// A value, and whether empty responses may have made it wrong: each list that uses it has that reason.

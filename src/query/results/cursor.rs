@@ -6,8 +6,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::division::Division;
-use super::found_blocks::FoundBlocks;
-use super::report::Report;
 use super::sealed::Sealed;
 use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
@@ -63,9 +61,6 @@ pub struct Cursor {
     /// Position in the lists of a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) set: Option<Box<SetCursor<Self>>>,
-    /// Blocks that runs from here have found in search of the heights of times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::query) found_blocks: Option<Arc<FoundBlocks>>,
     /// Runs from here that ended before their first record.
     #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
@@ -182,9 +177,8 @@ impl Cursor {
     }
 
     /// Cursor of this position after a run that ended before its first record.
-    pub(in crate::query) fn after_empty_run(&self, report: &Report) -> Self {
-        let found_blocks = report.found_blocks.clone().or_else(|| self.found_blocks.clone());
-        Self { empty_runs: self.empty_runs.saturating_add(1), found_blocks, ..self.clone() }
+    pub(in crate::query) fn after_empty_run(&self) -> Self {
+        Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }
     }
 
     /// Cursor of this position, from where at most `most` records are wanted.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::entries::Entries;
-use super::found_blocks::FoundBlocks;
 use super::members::MembersReport;
 use super::verdicts::Verdicts;
 use crate::client::{BelievedEmpty, EmptyResponses};
@@ -65,9 +64,6 @@ pub struct Report {
     /// Findings on the laws that the records obey, once they were all returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Finding>,
-    /// Blocks that were found in search of the heights of times.
-    #[serde(skip)]
-    pub found_blocks: Option<Arc<FoundBlocks>>,
     /// Contribution of the cache, if the client has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheUse>,

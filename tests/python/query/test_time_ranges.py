@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -213,99 +212,3 @@ def test_invalid_ranges_are_rejected(server: StrictServer, call: str, given: dic
     with pytest.raises(cf.InvalidParameterError, match=message):
         getattr(server.client(), call)(**given)
     assert server.requests == []
-
-
-def in_runs_of(max_requests: int, client: cf.Client, query: cf.Query[Any]) -> tuple[list[Any], int]:
-    """The records of a query that runs with a few requests at a time, and the number of its runs."""
-    records: list[Any] = []
-    for runs in range(1, 200):
-        try:
-            records += query.collect()
-        except cf.BudgetExceededError:
-            records += query.partial
-            query = client.with_options(max_requests=max_requests).resume(query.cursor)
-        else:
-            return records, runs
-    raise AssertionError(query.cursor)
-
-
-@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize(
-    ("call", "max_requests"),
-    [("range", 3), ("range", 5), ("one end", 3), ("before the first block", 3), ("list", 6), ("set", 8)],
-)
-def test_range_of_times_progresses_with_few_requests_a_run(call: str, max_requests: int) -> None:
-    with LocalService(seed=7, transactions=1_000, simulated=True) as service, service.client() as client:
-        newest = client.transactions(max_items=700).collect()
-        end, start = newest[100].transaction_time, newest[-1].transaction_time
-        assert start is not None
-        addresses = list(dict.fromkeys(name for each in newest for name in (each.input or "").split(",") if name))
-        calls: dict[str, Any] = {
-            "range": lambda client: client.transactions(start_time=start, end_time=end, max_items=60),
-            "one end": lambda client: client.cross_chain_transactions(start_time=start),
-            "list": lambda client: client.address_transactions(addresses[0], start_time=start, end_time=end),
-            "set": lambda client: client.address_transactions(addresses[:3], start_time=start, end_time=end),
-            "before the first block": lambda client: client.transactions(
-                start_time=start - 900 * DAY, end_time=start, max_items=60
-            ),
-        }
-        expected = calls[call](client).collect()
-        bounded = client.with_options(max_requests=max_requests, concurrency=1)
-        records, runs = in_runs_of(max_requests, client, calls[call](bounded))
-        assert Counter(records) == Counter(expected)
-        assert runs > 1
-        # Each run has found a block or returned records that were not known.
-        assert runs <= expected.report.requests
-
-
-def test_search_begins_again_if_the_chain_was_reorganized_between_two_runs(server: StrictServer) -> None:
-    begin = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def serve(fork: int) -> list[dict[str, str]]:
-        """A chain that has other blocks from height 100 on, a minute later."""
-        rows = []
-        for height in range(200, 0, -1):
-            changed = fork if height >= 100 else 0
-            time = begin + timedelta(seconds=10 * height + 60 * changed)
-            block = {"height": str(height), "blockHash": f"0x{height}f{changed}"}
-            milliseconds = str(int(time.timestamp() * 1000))
-            rows.append({"txid": f"0x{height}t{changed}", "state": "success", "transactionTime": milliseconds, **block})
-
-        def respond(request: Request) -> Response:
-            page, limit = int(request.query["page"]), int(request.query["limit"])
-            found = [row for row in rows if request.query.get("height") in {None, row["height"]}]
-            shown = found[(page - 1) * limit : page * limit]
-            return page_of(
-                "transactions", shown, limit=str(limit), page=str(page), totalPage=str(-(-len(found) // limit))
-            )
-
-        server.on("transactions", respond)
-        return rows
-
-    serve(0)
-    client = server.client()
-    start, end = begin + timedelta(seconds=605), begin + timedelta(seconds=1_400)
-    query = client.with_options(max_requests=4, concurrency=1).transactions(start_time=start, end_time=end)
-    for _ in range(2):
-        with pytest.raises(cf.BudgetExceededError):
-            query.collect()
-        query = client.with_options(max_requests=4, concurrency=1).resume(query.cursor)
-    rows = serve(1)
-    records, _ = in_runs_of(100, client, client.resume(query.cursor))
-    between = [
-        row["txid"]
-        for row in rows
-        if start <= begin + timedelta(milliseconds=int(row["transactionTime"]) - int(begin.timestamp() * 1000)) <= end
-    ]
-    assert [record.tx_id for record in records] == between[::-1]
-
-
-def test_search_for_a_height_needs_two_requests_beside_that_of_the_newest_block(quiet: LocalService) -> None:
-    client = quiet.client(max_requests=2)
-    start = quiet.client().transactions(max_items=60).collect()[-1].transaction_time
-    query = client.transactions(start_time=start)
-    with pytest.raises(
-        cf.BudgetExceededError, match=r"max_requests \(2\) leaves 1 request, and the query needs at least 2"
-    ):
-        query.collect()
-    assert client.usage.requests == 1

@@ -48,10 +48,6 @@ pub(super) fn add_counts(sum: &mut Report, list: &Report) {
     sum.dropped += list.dropped;
     sum.moved += list.moved;
     sum.rereads += list.rereads;
-    sum.found_blocks = match (sum.found_blocks.take(), list.found_blocks.clone()) {
-        (Some(one), Some(other)) => Some(one.larger(other)),
-        (one, other) => one.or(other),
-    };
     if let Some(cache) = &list.cache {
         sum.cache.get_or_insert_default().add(cache);
     }

@@ -148,7 +148,6 @@ impl Outcome {
             report.moved = sum.moved;
             report.rereads = sum.rereads;
             report.progress = progress;
-            report.found_blocks = sum.found_blocks;
             if sum.cache.is_some() {
                 report.cache = sum.cache;
             }
