@@ -2592,7 +2592,7 @@ class Estimate:
 
     @property
     def is_exact(self) -> bool:
-        """True if the API counted the records."""
+        """True if the number of records is known: the API counted them, or sampled heights have none."""
 
     @property
     def estimated_seconds(self) -> float:

@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(_unrecognized(unknown, arguments or ()))
+        parser.error(_unrecognized(unknown, sys.argv[1:] if arguments is None else arguments))
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
@@ -123,9 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unrecognized(unknown: Sequence[str], arguments: Sequence[str]) -> str:
-    words = list(takewhile(lambda word: not word.startswith("-"), arguments))
-    known = [option for option in words_after(words[:2]) if option.startswith("--") and option != "--help"]
-    advice = similar(unknown[0], known) or f"; {' '.join(words[:2])} has {', '.join(known)}"
+    command = [word for word in takewhile(lambda word: not word.startswith("-"), arguments) if word not in unknown]
+    known = [option for option in words_after(command) if option.startswith("--") and option != "--help"]
+    advice = similar(unknown[0], known) or f"; {' '.join(command) or 'chainframe'} has {', '.join(known)}"
     return f"unrecognized arguments: {' '.join(unknown)}{advice}"
 
 

@@ -32,7 +32,7 @@ VERSION = 1
 # In an object store each run has names of its own.
 PART = re.compile(r"part-[0-9]{6,}(-[0-9a-f]{12})?\.parquet|_corrections-[0-9]{6,}(-[0-9a-f]{12})?\.data")
 # What a state of another form raises.
-MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 AS_TEXT = ("decimal", "string")
 """Types of amounts of an export and of the next one of its series, after an amount that no decimal column holds."""
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
@@ -306,9 +306,12 @@ def _settled(state: dict[str, Any] | None) -> Settled | None:
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Changes that turn `old` into `new`, by the names of its members."""
-    changed = {name: _change(old[name], new[name]) for name in old.keys() & new.keys() if old[name] != new[name]}
-    added = {name: {"value": new[name]} for name in new.keys() - old.keys()}
-    return {**changed, **added, **{name: {"removed": True} for name in old.keys() - new.keys()}}
+    found = {
+        name: _change(old[name], value) if name in old else {"value": value}
+        for name, value in new.items()
+        if name not in old or old[name] != value
+    }
+    return {**found, **{name: {"removed": True} for name in old if name not in new}}
 
 
 def _change(old: Any, new: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -340,8 +343,10 @@ def _applied(old: Any, change: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
         case {"added": items}:
             return [*old, *items]
         case {"items": items}:
-            changed = dict(items)
-            return [changed.get(place, item) for place, item in enumerate(old)]
+            changed = list(old)
+            for place, item in items:
+                changed[place] = item
+            return changed
         case _:
             return change["value"]
 

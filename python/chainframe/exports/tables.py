@@ -36,7 +36,7 @@ class Encoding:
     compression: str = "zstd"
     rows_per_group: int = ROWS_PER_GROUP
     has_dictionaries: bool = True
-    """A reader of a file holds the dictionaries of all its columns."""
+    """Dictionaries make a file smaller, and its reader holds those of all columns."""
 
     def __post_init__(self) -> None:
         check_choice(self.compression, COMPRESSIONS, "compression")

@@ -37,7 +37,7 @@ def without_cursor(stored: Position, name: str) -> str:
 
 
 def rejected_position(problem: str, name: str) -> str:
-    """Say what a stored position is that the follower rejects. Only one that is damaged calls for `reset`."""
+    """Say what a stored position is that the follower rejects."""
     if problem.startswith("belongs to "):
         return f"{name} has the records of another query: its position {problem}; name another table"
     if problem.startswith("has the position"):

@@ -63,9 +63,7 @@ class DeltaSink(Sink):
             # The library takes a relative path such as `a:b` for a URL.
             self._uri = str(Path(self._uri).absolute())
             if found := UNREADABLE.search(Path(self._uri).as_posix()):
-                message = (
-                    f"({self._uri}) must not have {found[0]!r}, which deltalake reads otherwise; name another path"
-                )
+                message = f"({self._uri}) must not have {found[0]!r}, which deltalake misreads; name another path"
                 raise InvalidParameterError(message, parameter="target")
         self._version = 0
 

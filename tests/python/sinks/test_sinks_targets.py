@@ -203,7 +203,7 @@ def test_relative_path_with_a_colon_is_local(name: str, tmp_path: Path, monkeypa
 @pytest.mark.skipif(os.name == "nt", reason="file names of Windows have none of these characters")
 @pytest.mark.parametrize("name", ["a%20b", "a#b", "a?b", "[a]", "a|b", "^a", "a\\b", "a\nb"])
 def test_local_path_that_the_library_of_delta_reads_otherwise_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(cf.InvalidParameterError, match=r"^target .* must not have .*, which deltalake reads otherwise"):
+    with pytest.raises(cf.InvalidParameterError, match=r"^target .* must not have .*, which deltalake misreads"):
         sink_of(str(tmp_path / name), None)
     with pytest.raises(cf.InvalidParameterError, match=r"^target .* must not have"):
         sink_of(tmp_path / name / "table", None)
