@@ -46,9 +46,9 @@ def large() -> Any:
         yield client.blocks(page_size=1)
 
 
-def test_file_of_large_rows_ends_at_20_mib(large: Any, tmp_path: Path) -> None:
+def test_file_of_large_rows_ends_at_16_mib(large: Any, tmp_path: Path) -> None:
     export = large.to_parquet(tmp_path / "directory")
-    assert [pq.read_metadata(part).num_rows for part in export.parts] == [4, 2]
+    assert [pq.read_metadata(part).num_rows for part in export.parts] == [3, 3]
     assert [row["height"] for part in export.parts for row in pq.read_table(part).to_pylist()] == [*range(99, 93, -1)]
 
 
