@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::fetch::fetch;
 use super::query_start::QueryStart;
 use super::run::Run;
+use super::shown_log::ShownLog;
 use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::columns::Columns;
@@ -27,6 +28,7 @@ pub(super) struct CompleteRows {
 pub(super) struct CountedRange<'q> {
     list: &'q Query,
     report: &'q SharedReport,
+    shown: &'q ShownLog,
 }
 
 /// A page of the list, by its greatest and its lowest height.
@@ -45,8 +47,8 @@ impl PageHeights {
 }
 
 impl<'q> CountedRange<'q> {
-    pub fn new(list: &'q Query, report: &'q SharedReport) -> Self {
-        Self { list, report }
+    pub fn new(list: &'q Query, report: &'q SharedReport, shown: &'q ShownLog) -> Self {
+        Self { list, report, shown }
     }
 
     /// Reads a range from its lowest height on, up to about `max_rows` records. None if they are not found.
@@ -117,6 +119,7 @@ impl<'q> CountedRange<'q> {
     /// Reads from the beginning of a run down to the records below `low`; about `pages` pages.
     async fn read_down(&self, start: &QueryStart, low: i64, pages: u64) -> Result<Vec<Columns>, Error> {
         let mut run = Run::new(start);
+        run.log_responses(self.shown.clone());
         let mut all = Vec::new();
         let mut to_come = pages;
         let read = loop {
@@ -143,7 +146,9 @@ impl<'q> CountedRange<'q> {
     }
 
     async fn fetch(&self, request: PageRequest, must_have_rows: bool) -> Result<Page, Error> {
-        fetch(self.list, 0, request, must_have_rows, self.report).await
+        let page = fetch(self.list, 0, request, must_have_rows, self.report).await?;
+        self.shown.add(self.list, &request, &page);
+        Ok(page)
     }
 }
 

@@ -213,7 +213,7 @@ impl Follow {
     /// Repeats the round of an error that says that the list changed while it was read. Other errors are returned, and
     /// the next call sends the request again.
     async fn repeat(&mut self, error: Error) -> Result<(), Error> {
-        self.reads.absorb(&self.report);
+        self.absorb();
         if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) {
             return Err(error);
         }
@@ -224,6 +224,7 @@ impl Follow {
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
             self.repeats = 0;
+            self.follower().forget_discarded();
             // A follower has no filters that would narrow it.
             return Err(match error {
                 Error::Drift { endpoint, problem } => Error::Drift { endpoint, problem: problem.without_narrowing() },

@@ -12,6 +12,7 @@ use super::query_start::QueryStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::shared_heights::SharedHeights;
+use super::shown_log::ShownLog;
 use super::slice_fetcher::list_spec;
 use crate::client::Error;
 use crate::columns::Columns;
@@ -75,6 +76,8 @@ pub(super) struct FollowPlan {
     pub spec: FollowSpec,
     /// Most requests in flight.
     pub max_in_flight: usize,
+    /// Responses that were not taken yet.
+    pub shown: ShownLog,
     /// Facts that the lists of a set request once for all.
     shared: Option<Arc<SharedHeights>>,
 }
@@ -157,7 +160,7 @@ impl FollowPlan {
             remembered: FollowOptions::num_remembered(options.settle),
             is_of_set: shared.is_some(),
         };
-        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shared })
+        Ok(Self { query, list, spec, max_in_flight: usize::MAX, shown: ShownLog::default(), shared })
     }
 
     fn max_head_age(&self) -> Duration {
@@ -208,7 +211,7 @@ impl FollowPlan {
                 // No request whether the list reaches back so far: the follower notices a gap by itself.
                 let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
                 let limit = ReadLimit { max_rows, heights: Some(first.min(high)..=high) };
-                Ok(match collect(&query, limit, self.max_in_flight, report).await? {
+                Ok(match collect(&query, limit, self.max_in_flight, report, &self.shown).await? {
                     Collected::All(pages) => RangeRead::Complete(CompleteRows { up_to: high, pages }),
                     Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
                 })
@@ -218,7 +221,7 @@ impl FollowPlan {
                 // A few heights are read one by one, and so are those whose pages are not found.
                 let counted = match max_rows {
                     u64::MAX => None,
-                    _ => CountedRange::new(&self.list, report).read(heights, max_rows).await?,
+                    _ => CountedRange::new(&self.list, report, &self.shown).read(heights, max_rows).await?,
                 };
                 if let Some(read) = counted {
                     return Ok(RangeRead::Complete(read));
@@ -247,8 +250,9 @@ impl FollowPlan {
         let high = *heights.end();
         let each = stream::iter(heights).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let read =
-                collect(&query, ReadLimit::NONE, 1, report).await.map_err(|error| self.too_large(height, error))?;
+            let read = collect(&query, ReadLimit::NONE, 1, report, &self.shown)
+                .await
+                .map_err(|error| self.too_large(height, error))?;
             let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
             Ok::<_, Error>((height, rows))
         });
@@ -312,8 +316,10 @@ async fn collect(
     limit: ReadLimit,
     max_in_flight: usize,
     report: &SharedReport,
+    shown: &ShownLog,
 ) -> Result<Collected, Error> {
     let mut run = Run::new(&QueryStart::from(query.clone()));
+    run.log_responses(shown.of_ranges());
     let mut all = Vec::new();
     let mut count = 0;
     if limit.max_rows < u64::MAX {

@@ -30,6 +30,7 @@ mod selection;
 mod set;
 mod shared_heights;
 mod shown_lists;
+mod shown_log;
 mod slice_fetcher;
 mod stable;
 mod unique;

@@ -2,6 +2,7 @@
 
 use super::query_start::QueryStart;
 use super::run::Run;
+use super::shown_log::ShownLog;
 use crate::client::Error;
 use crate::columns::{Columns, StringLayout};
 use crate::interface::RecordType;
@@ -47,9 +48,10 @@ pub(super) struct ReadDown {
 }
 
 impl ReadDown {
-    pub fn new(list: &Query, repeats: u32) -> Self {
+    pub fn new(list: &Query, repeats: u32, shown: &ShownLog) -> Self {
         // The caller may stop at any record: none of the beginning may be skipped.
-        let run = Run::new(&QueryStart::from(list.limited_to(u64::MAX)));
+        let mut run = Run::new(&QueryStart::from(list.limited_to(u64::MAX)));
+        run.log_responses(shown.clone());
         Self {
             // A replaced first page can only be requested again while it is held back.
             run: if repeats == 0 { run.returning_first_page_at_once() } else { run },

@@ -24,6 +24,7 @@ use super::reasons::{contradictions, is_last_year};
 use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
 use super::shared_heights::SharedHeights;
+use super::shown_log::ShownLog;
 use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::decode;
@@ -58,6 +59,8 @@ pub struct Run {
     /// The query before `end_here`: the list may have to be read again.
     whole: Option<Query>,
     first_page: FirstPage,
+    /// Log of all responses, for a follower.
+    shown: Option<ShownLog>,
 }
 
 enum RunStage {
@@ -109,6 +112,7 @@ impl Run {
             max_in_flight: usize::MAX,
             whole: None,
             first_page,
+            shown: None,
             observed: Observed::default(),
         }
     }
@@ -171,6 +175,11 @@ impl Run {
             output.partial.push(columns, 0, Some(&after));
         }
         Ok(())
+    }
+
+    /// Logs all responses.
+    pub(super) fn log_responses(&mut self, shown: ShownLog) {
+        self.shown = Some(shown);
     }
 
     /// Ends a run that has sent nothing and needs nothing.
@@ -313,6 +322,9 @@ impl Run {
     }
 
     fn on_response(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
+        if let Some(shown) = &self.shown {
+            shown.add(&self.query, &request, &page);
+        }
         if self.split(&request, &page) {
             return Ok(None);
         }

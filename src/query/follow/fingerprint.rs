@@ -13,6 +13,8 @@ pub struct RowFacts {
     pub key: u64,
     /// Hash of its block's hash; 0 if it has none.
     pub block: u64,
+    /// As `block`, and that of a block for the block itself.
+    pub chain: u64,
     /// Hash of all its fields.
     pub content: u64,
 }
@@ -26,6 +28,7 @@ pub fn facts(columns: &Columns) -> Vec<RowFacts> {
         height: Rows::height(columns, row),
         key: keys[row],
         block: blocks[row],
+        chain: Rows::block(columns, row).unwrap_or(0),
         content: contents[row],
     });
     rows.collect()

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::discarded::{Discarded, Shown};
 use super::fingerprint::RowFacts;
 use super::first_records::{FirstRecords, Rechecked};
 use super::pace::Pace;
@@ -64,6 +65,10 @@ pub(super) enum Conclusion {
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub reading: Reading,
+    /// Records of the reading.
+    pub rows: Vec<RowFacts>,
+    /// All responses of the round.
+    pub shown: Vec<Shown>,
     pub pages: u64,
     pub first_records: FirstRecords,
     /// Hash of the first page.
@@ -104,6 +109,7 @@ pub struct Follower {
     pub(super) state: Option<FollowState>,
     pub(super) phase: Phase,
     pub(super) round: Round,
+    pub(super) discarded: Discarded,
     /// The chain's newest block, where another list shows it.
     pub(super) head: Option<ChainHead>,
     last_request: LastRequest,
@@ -128,6 +134,7 @@ impl Follower {
             last_request: LastRequest::List,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
+            discarded: Discarded::default(),
             span: 1,
             pace: Pace::default(),
             now: Duration::ZERO,
@@ -182,6 +189,7 @@ impl Follower {
     /// Takes the chain's newest block.
     pub fn on_head(&mut self, head: Option<ChainHead>) {
         let before = std::mem::replace(&mut self.head, head);
+        self.discard_responses();
         self.round = Round { probe: Probe::Done, ..Round::new(self.overlap()) };
         let last = self.state.as_ref().and_then(FollowState::last_round);
         let is_single = self.spec.poll == Poll::Once;
@@ -220,6 +228,7 @@ impl Follower {
     /// Takes a page of the reading.
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.reading.push(rows);
+        self.round.rows.extend_from_slice(rows);
         self.round.pages += 1;
         self.round.first_records.take(rows);
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
@@ -317,6 +326,7 @@ impl Follower {
     /// Repeats the round, since a request of it failed or the list changed meanwhile.
     pub fn repeat(&mut self) {
         if !matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
+            self.discard_responses();
             self.phase = Phase::Resting { until: Duration::ZERO };
             // The failed round has found the head and delivered nothing. With that head the next one would have no news.
             self.head = self.state.as_ref().and_then(FollowState::last_round).and_then(|last| last.head);

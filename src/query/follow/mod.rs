@@ -36,9 +36,11 @@
 //! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |
 //! | any | | a height that changed is below all that is remembered | `Failed` |
 //! | any | | the list changed while it was read | `Resting`: the round is repeated |
+//! | any, with events | | the round lacks records that a discarded round had | the same |
 //! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
+mod discarded;
 mod fingerprint;
 mod first_records;
 mod follower;
@@ -51,6 +53,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use discarded::Shown;
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
 pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Ranges, Request, RoundProof, Start, Stop};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::discarded::Discarded;
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
 use super::reading::Reading;
@@ -103,6 +104,7 @@ impl Follower {
     }
 
     pub(super) fn on_span(&mut self, low: i64, up_to: i64, rows: &[RowFacts]) -> Step {
+        self.compare_with_discarded(rows, low..=up_to)?;
         let reading = Reading::range(low, up_to, rows, self.overlap());
         let Some(state) = &mut self.state else { return Ok(Vec::new()) };
         if let Some(changed) = state.lowest_change(&reading, self.spec.changes) {
@@ -129,6 +131,7 @@ impl Follower {
             self.phase = Phase::Resting { until: Duration::ZERO };
         } else {
             let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.position());
+            self.discarded = Discarded::default();
             self.rest_after(last);
             if let (Some(event), Some(state)) = (&mut event, &self.state) {
                 event.state = state.clone();

@@ -1,5 +1,8 @@
 //! The steps of a round: how far to read, what changed, and what is delivered.
 
+use std::ops::RangeInclusive;
+
+use super::discarded::{Discarded, Shown};
 use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
@@ -13,6 +16,8 @@ impl Round {
     pub fn new(overlap: Option<i64>) -> Self {
         Self {
             reading: Reading::down(overlap),
+            rows: Vec::new(),
+            shown: Vec::new(),
             pages: 0,
             first_records: FirstRecords::default(),
             first_page: 0,
@@ -251,6 +256,7 @@ impl Follower {
 
     /// Delivers what was read down, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
+        self.compare_with_discarded(&self.round.rows, self.round.reading.complete_from()..=i64::MAX)?;
         match conclusion {
             Conclusion::Deliver => Ok(self.deliver_reading(Vec::new())),
             Conclusion::Changed(height) => Err(self.spec.changed(height)),
@@ -265,6 +271,31 @@ impl Follower {
                 Ok(Vec::new())
             }
         }
+    }
+
+    /// Takes what responses of the round showed, before it takes their rows.
+    pub fn on_shown(&mut self, responses: Vec<Shown>) {
+        self.round.shown.extend(responses);
+    }
+
+    /// Keeps what the round has shown so far, whose rows are not delivered.
+    pub(super) fn discard_responses(&mut self) {
+        self.discarded.add(std::mem::take(&mut self.round.shown));
+    }
+
+    /// Forgets the rounds that were discarded, once their contradiction was raised.
+    pub fn forget_discarded(&mut self) {
+        self.discarded = Discarded::default();
+    }
+
+    /// Fails if records of some heights, which are all of a round, lack some that a discarded round had. In a list that forgets
+    /// its oldest records, the lowest height may have lost some, and those below all of them.
+    pub(super) fn compare_with_discarded(&self, rows: &[RowFacts], heights: RangeInclusive<i64>) -> Result<(), Error> {
+        let lowest = rows.iter().filter_map(|row| row.height).min().unwrap_or(i64::MAX);
+        let kept_from = if self.spec.forgets == Forgets::LastYear { lowest.saturating_add(1) } else { i64::MIN };
+        let heights = kept_from.max(*heights.start())..=*heights.end();
+        let lacking = self.discarded.lacking(rows, &heights, &self.round.shown);
+        lacking.map_or(Ok(()), |lacking| Err(self.spec.lacking(lacking)))
     }
 
     /// Takes back all heights above one, unless the reading shows that they were not reorganized.
@@ -292,6 +323,7 @@ impl Follower {
             last.state = state.clone();
         }
         self.state = Some(state);
+        self.discarded = Discarded::default();
         self.rest();
         events
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::discarded::Lacking;
 use super::state::{Changes, ExportOverlap, FollowState};
 use crate::client::Error;
 use crate::message::{Hint, Message};
@@ -196,6 +197,22 @@ impl FollowSpec {
              from its beginning, export to another directory, or pass reset=True to sync"
         ));
         Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
+    }
+
+    /// The error of a round that lacks records which a discarded round had.
+    pub(super) fn lacking(&self, lacking: Lacking) -> Error {
+        let problem = match lacking {
+            Lacking::Record(height) => format!(
+                "height {height} lacks a record that an earlier response showed, although a block above it is the same; a part \
+                 of the service may lack it, or it removed it"
+            ),
+            Lacking::Count(height) => format!(
+                "the list has fewer records up to height {height} than an earlier response counted, although the block of this \
+                 height is the same; a part of the service may lack some, or it removed them"
+            ),
+        };
+        let problem = Message::new(problem).hints([Hint::RetryLater]);
+        Error::Drift { endpoint: self.endpoint, problem }
     }
 
     pub(super) fn drift(&self) -> Error {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,3 +58,33 @@ def test_records_without_a_height_below_settled_ones_are_reported(server: Strict
         heights, report = followed(client, undo=undo)
         assert (heights[:3], report.complete) == ([1, 2, 4], False)
         assert "records without a height" in report.reasons[0]
+
+
+@pytest.mark.parametrize("call", ["transactions", "large_transactions"])
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("lost", [7, 100])
+def test_round_that_lacks_a_record_of_a_discarded_one_is_repeated(
+    server: StrictServer, call: str, lost: int, *, undo: bool
+) -> None:
+    heights = range(130, 0, -1)
+    rows = [{"txId": f"0x{at:064x}", "height": str(at), "blockHash": f"0x{at:x}"} for at in heights]
+    numbers = count(1)
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        # One part of the service has all records and responds to the beginning, another one to what follows.
+        is_whole = next(numbers) <= 4 or next(behind) > 9
+        shown = rows if is_whole else [row for row in rows if row["height"] != str(lost)]
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(shown) // limit))}
+        return page_of(call, shown[(page - 1) * limit : page * limit], **members)
+
+    behind = count(1)
+    server.on("transactions", respond)
+    server.on(call, respond)
+    with server.client(concurrency=1) as client:
+        query: Any = getattr(client, call)()
+        options: Any = {"undo": undo}
+        follow = query.follow(start="beginning", poll=None, settle=2, **options)
+        found = [record.height for batch in follow for record in batch]
+    assert found == list(range(1, found[-1] + 1))
+    assert next(behind) > 9

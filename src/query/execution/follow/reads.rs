@@ -44,6 +44,13 @@ impl RoundReads {
 }
 
 impl Follow {
+    /// Takes note of what the reads so far cost and showed.
+    pub(super) fn absorb(&mut self) {
+        self.reads.absorb(&self.report);
+        let shown = self.plan.shown.take();
+        self.follower().on_shown(shown);
+    }
+
     pub(super) async fn respond(&mut self, request: Request) -> Result<Vec<Event>, Error> {
         match request {
             Request::Finished | Request::Wait(_) => Ok(Vec::new()),
@@ -65,7 +72,7 @@ impl Follow {
             Request::Newest => {
                 // A read of which no page has arrived continues after an interrupt.
                 if self.reads.down.as_ref().is_none_or(|down| down.returned > 0) {
-                    self.reads.down = Some(ReadDown::new(&self.plan.list, self.repeats));
+                    self.reads.down = Some(ReadDown::new(&self.plan.list, self.repeats, &self.plan.shown));
                 }
                 self.reads.pages.clear();
                 self.reads.kept = None;
@@ -77,7 +84,7 @@ impl Follow {
                 // The rest of the list is not wanted; the run proves what it has returned.
                 down.run.end_here();
                 while down.run.next().await?.is_some() {}
-                self.reads.absorb(&self.report);
+                self.absorb();
                 self.follower().on_verified()
             }
             Request::Recheck { page } => self.recheck(page).await,
@@ -110,6 +117,7 @@ impl Follow {
                 }
             }
         }
+        self.absorb();
         self.reads.down = None;
         self.reads.pages = pages;
         // The follower is told of complete heights only.
@@ -132,7 +140,7 @@ impl Follow {
             None if is_ended => Stop::List,
             None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
         };
-        self.reads.absorb(&self.report);
+        self.absorb();
         let page = page.map(|page| ReadPage::new(page.columns));
         let rows = page.as_ref().map_or(&[][..], |page| &page.facts);
         if let Some(down) = &mut self.reads.down {
@@ -146,7 +154,7 @@ impl Follow {
     /// Reads a page of the list once more.
     async fn recheck(&mut self, page: u32) -> Result<Vec<Event>, Error> {
         if page == 1 || self.reads.recheck.is_none() {
-            self.reads.recheck = Some(ReadDown::new(&self.plan.list, self.repeats));
+            self.reads.recheck = Some(ReadDown::new(&self.plan.list, self.repeats, &self.plan.shown));
         }
         let Some(recheck) = &mut self.reads.recheck else { return Ok(Vec::new()) };
         recheck.run.set_max_in_flight(1);
@@ -155,7 +163,7 @@ impl Follow {
             Some(_) if recheck.run.end().is_none() => Stop::Page(None),
             _ => Stop::List,
         };
-        self.reads.absorb(&self.report);
+        self.absorb();
         let page = page.map(|page| ReadPage::new(page.columns));
         self.follower().on_recheck(page.as_ref().map_or(&[], |page| &page.facts), stop)
     }

@@ -12,7 +12,7 @@ const HEIGHTS: i64 = 10_000_000;
 /// A list of one record per height, of which nothing is stored. Every 500th round replaces the newest three heights.
 fn row(height: i64, fork: u64) -> RowFacts {
     let key = height as u64 * 1_000 + fork;
-    RowFacts { height: Some(height), key, block: key, content: key }
+    RowFacts { height: Some(height), key, block: key, chain: key, content: key }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::world::{Chain, Change, MAX_STEPS, Run, Stepped, spec};
-use crate::query::follow::{Changes, FollowSpec, HeadSource, Poll, Request, Start};
+use crate::client::Error;
+use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Poll, Request, Start};
 
 #[test]
 fn round_that_failed_is_read_again_although_it_has_shown_the_head() {
@@ -24,5 +25,102 @@ fn round_that_failed_is_read_again_although_it_has_shown_the_head() {
         let above = if changes == Changes::Held { 17 } else { 18 };
         assert_eq!(run.consumer, run.expected(above), "{changes:?}");
         assert!(run.consumer.len() >= 9, "{changes:?}");
+    }
+}
+
+/// A follower whose first round has read all of a chain, and is discarded.
+fn after_discarded(chain: &Chain, changes: Changes, forgets: Forgets) -> Run {
+    let spec = FollowSpec { poll: Poll::Once, forgets, ..spec(changes, 2, 5) };
+    let mut run = Run::new(spec, Start::Height(0));
+    let has_read = (0..MAX_STEPS).any(|_| {
+        run.step(chain).unwrap();
+        matches!(run.follower.next_request(Duration::ZERO), Ok(Request::Verify))
+    });
+    assert!(has_read);
+    run.follower.repeat();
+    run
+}
+
+/// Steps to the end of a round, or to its error.
+fn end_of_round(run: &mut Run, chain: &Chain) -> Result<(), Error> {
+    for _ in 0..MAX_STEPS {
+        if run.step(chain)? == Stepped::Finished {
+            return Ok(());
+        }
+    }
+    panic!("no end in {MAX_STEPS} steps")
+}
+
+#[test]
+fn round_that_lacks_records_of_a_discarded_one_is_discarded() {
+    let chain = Chain::new(20, 2);
+    for lost in [&[5][..], &[3, 9, 7], &[0], &[17]] {
+        for changes in [Changes::Held, Changes::Undone] {
+            let mut part = chain.clone();
+            lost.iter().for_each(|height| part.lose(*height, 1));
+            let mut run = after_discarded(&chain, changes, Forgets::Never);
+            let error = end_of_round(&mut run, &part).unwrap_err();
+            assert!(matches!(error, Error::Drift { .. }), "{lost:?} {changes:?}: {error}");
+            assert!(run.consumer.is_empty());
+            run.follower.repeat();
+            run.step_to(&chain, Stepped::Finished);
+            assert_eq!(run.consumer, run.expected(-1), "{lost:?} {changes:?}");
+        }
+    }
+}
+
+#[test]
+fn round_that_counts_fewer_records_than_a_discarded_one_is_discarded() {
+    let chain = Chain::new(20, 2);
+    for height in 0..16 {
+        let mut run = Run::new(FollowSpec { poll: Poll::Once, ..spec(Changes::Held, 2, 5) }, Start::Height(0));
+        // The first page is all that this round has shown.
+        run.step(&chain).unwrap();
+        run.follower.repeat();
+        let mut part = chain.clone();
+        part.lose(height, 1);
+        let error = end_of_round(&mut run, &part).unwrap_err();
+        assert!(error.to_string().contains("than an earlier response counted"), "{height}: {error}");
+        run.follower.repeat();
+        run.follower.forget_discarded();
+        run.step_to(&part, Stepped::Finished);
+        assert_eq!(run.consumer, run.expected(-1), "{height}");
+    }
+}
+
+#[test]
+fn round_after_a_discarded_one_may_have_other_blocks_and_late_records() {
+    for depth in 1..=20 {
+        for late in 0..4 {
+            let mut chain = Chain::new(20, 2);
+            for changes in [Changes::Held, Changes::Undone] {
+                for change in [Change::Reorganize(depth), Change::Shrink(depth)] {
+                    let mut run = after_discarded(&chain, changes, Forgets::Never);
+                    chain.apply(change);
+                    (0..late).for_each(|below| chain.apply(Change::Late(below * 5)));
+                    run.step_to(&chain, Stepped::Finished);
+                    assert_eq!(run.consumer, run.expected(-1), "{depth} {late} {changes:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_left_the_end_of_the_list_are_not_lacking() {
+    for oldest in 1..16 {
+        for changes in [Changes::Held, Changes::Undone] {
+            let mut chain = Chain::new(20, 2);
+            let mut run = after_discarded(&chain, changes, Forgets::LastYear);
+            chain.forget(oldest);
+            chain.lose(oldest, 1);
+            let mut part = chain.clone();
+            part.lose(oldest + 1, 1);
+            let error = end_of_round(&mut run, &part).unwrap_err();
+            assert!(error.to_string().contains("lacks a record that an earlier response showed"), "{oldest}: {error}");
+            run.follower.repeat();
+            run.step_to(&chain, Stepped::Finished);
+            assert_eq!(run.consumer, run.expected(-1), "{oldest} {changes:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::query::follow::fingerprint::{RowFacts, spread};
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
     ChainHead, Changes, Event, EventKind, FollowSpec, FollowState, Follower, HeadSource, Poll, Ranges, Request,
-    RoundProof, Start, Stop,
+    RoundProof, Shown, Start, Stop,
 };
 
 /// Steps in which a follower does what a test waits for.
@@ -109,7 +109,13 @@ impl Chain {
     pub fn list(&self) -> Vec<RowFacts> {
         let rows = self.blocks.iter().enumerate().rev().flat_map(|(height, (block, records))| {
             let height = Some(height as i64);
-            records.iter().rev().map(move |key| RowFacts { height, key: *key, block: *block, content: *key })
+            records.iter().rev().map(move |key| RowFacts {
+                height,
+                key: *key,
+                block: *block,
+                chain: *block,
+                content: *key,
+            })
         });
         rows.collect()
     }
@@ -276,6 +282,7 @@ impl Run {
                     return Ok(Stepped::Request);
                 };
                 self.rows.extend(&page);
+                self.show(&self.down.clone(), chain.window, &page);
                 self.follower.on_page(&page, stop)?
             }
             Request::Verify => self.follower.on_verified()?,
@@ -286,6 +293,7 @@ impl Run {
                     self.again.lists.push(chain.list());
                 }
                 let (page, stop) = self.again.page(page_size, chain.window);
+                self.show(&self.again.clone(), chain.window, &page);
                 match self.follower.on_recheck(&page, stop) {
                     Err(Error::Drift { .. }) => {
                         self.follower.repeat();
@@ -311,11 +319,21 @@ impl Run {
                     return Ok(Stepped::Request);
                 }
                 let rows = self.rows.clone();
+                self.follower.on_shown(vec![Shown { rows: rows.clone(), is_first: false, count: None }]);
                 self.follower.on_range(up_to, &rows)?
             }
         };
         events.into_iter().for_each(|event| self.apply(&event));
         Ok(Stepped::Request)
+    }
+
+    /// Shows the follower the latest response of a read, whose rows end where it has read to.
+    fn show(&mut self, read: &ReadDown, window: usize, rows: &[RowFacts]) {
+        let first = read.read - rows.len();
+        let count = (read.lists[read.lists.len() - 1].len() - first) as u64;
+        let has_count = window == usize::MAX && self.follower.spec().forgets == Forgets::Never;
+        let count = has_count.then_some(count..=count);
+        self.follower.on_shown(vec![Shown { rows: rows.to_vec(), is_first: first == 0, count }]);
     }
 
     fn apply(&mut self, event: &Event) {

@@ -1,0 +1,69 @@
+//! `ShownLog`: what the responses to a follower showed, also those whose rows its runs did not return.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::slice_fetcher::list_spec;
+use crate::decode::Page;
+use crate::interface::ResultLimit;
+use crate::process::ForkSafeMutex;
+use crate::query::audit::position;
+use crate::query::follow::{Shown, facts};
+use crate::query::request::Query;
+use crate::query::snapshot::PageRequest;
+
+/// Lists whose responses are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Logged {
+    /// The followed list.
+    #[default]
+    List,
+    /// Ranges of its heights, whose lengths are others.
+    Ranges,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct ShownLog {
+    responses: Arc<ForkSafeMutex<Vec<Shown>>>,
+    logged: Logged,
+}
+
+impl ShownLog {
+    /// The same log for ranges of heights of the list.
+    #[must_use]
+    pub fn of_ranges(&self) -> Self {
+        Self { logged: Logged::Ranges, ..self.clone() }
+    }
+
+    pub fn add(&self, query: &Query, request: &PageRequest, page: &Page) {
+        let is_first = request.page == 1;
+        let count = if self.logged == Logged::List { count(query, request, page) } else { None };
+        self.responses.lock().push(Shown { rows: facts(&page.columns), is_first, count });
+    }
+
+    /// Takes what was logged so far.
+    pub fn take(&self) -> Vec<Shown> {
+        std::mem::take(&mut self.responses.lock())
+    }
+}
+
+/// Number of records of a list from the first row of a page on. `None` if the oldest records leave the list, or if it may be
+/// longer than the API shows.
+fn count(query: &Query, request: &PageRequest, page: &Page) -> Option<RangeInclusive<u64>> {
+    let limit = request.limit;
+    if query.endpoint().limit == ResultLimit::LastYear || page.limit.is_some_and(|served| served != limit) {
+        return None;
+    }
+    let before = position(request, page.limit);
+    let rows = page.columns.rows() as u64;
+    let length = match (page.total, page.total_pages) {
+        (Some(total), _) => total..=total,
+        (None, Some(pages)) if pages > request.page => {
+            (pages - 1).saturating_mul(limit) + 1..=pages.saturating_mul(limit)
+        }
+        (None, Some(_)) => before + rows..=before + rows,
+        (None, None) => return None,
+    };
+    let is_capped = *length.end() >= list_spec(query, None).window();
+    (!is_capped).then(|| length.start().saturating_sub(before)..=length.end().saturating_sub(before))
+}
