@@ -1,4 +1,4 @@
-//! `Discarded`: what the responses of discarded rounds showed. A part of the service that lacks records may answer all
+//! `Responses` of a round, and of the rounds that were discarded before it. A part of the service that lacks records may answer all
 //! requests of the next round, so that this round agrees with itself.
 //!
 //! Each response is of one moment. If a round has the block of one of its records, both are of one chain from there down, and
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::fingerprint::RowFacts;
 
-/// Records of responses that are kept: several rounds of as many as one may hold by default.
+/// Records of responses that are kept: several rounds of as many as one may hold by default, of a long list the latest.
 const KEPT: usize = 1 << 16;
 
 /// One response to a request for a page.
@@ -31,9 +31,10 @@ pub enum Lacking {
     Count(i64),
 }
 
+/// The latest responses of one round or of several.
 #[derive(Clone, Debug, Default)]
-pub struct Discarded {
-    responses: VecDeque<Shown>,
+pub struct Responses {
+    latest: VecDeque<Shown>,
     /// Number of their records.
     rows: usize,
 }
@@ -79,41 +80,44 @@ impl Shown {
     }
 }
 
-impl Discarded {
-    /// Takes the responses of a round that is discarded.
+impl Responses {
     pub fn add(&mut self, responses: Vec<Shown>) {
         for shown in responses {
-            if !self.responses.contains(&shown) {
+            if !self.latest.contains(&shown) {
                 self.rows += shown.rows.len();
-                self.responses.push_back(shown);
+                self.latest.push_back(shown);
             }
         }
         while self.rows > KEPT
-            && let Some(oldest) = self.responses.pop_front()
+            && let Some(oldest) = self.latest.pop_front()
         {
             self.rows -= oldest.rows.len();
         }
     }
 
-    /// Returns what a round lacks that has these records, all those of some heights, and was read by these responses.
-    pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &[Shown]) -> Option<Lacking> {
-        if self.responses.is_empty() {
+    pub fn take(&mut self) -> Vec<Shown> {
+        std::mem::take(self).latest.into()
+    }
+
+    /// Returns what a round lacks of these responses. It has these records, all those of some heights, from responses of its own.
+    pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {
+        if self.latest.is_empty() {
             return None;
         }
         let records =
             Records { ids: rows.iter().filter_map(id).collect(), blocks: rows.iter().filter_map(block).collect() };
-        let missing = self.responses.iter().find_map(|shown| shown.missing(&records, complete));
+        let missing = self.latest.iter().find_map(|shown| shown.missing(&records, complete));
         missing.map(Lacking::Record).or_else(|| self.fewer_than_counted(round).map(Lacking::Count))
     }
 
     /// The height of a block from which on a response of a round counts fewer records than a discarded one.
-    fn fewer_than_counted(&self, round: &[Shown]) -> Option<i64> {
+    fn fewer_than_counted(&self, round: &Self) -> Option<i64> {
         let mut least: HashMap<Block, u64> = HashMap::new();
-        for (block, count) in self.responses.iter().flat_map(Shown::counts) {
+        for (block, count) in self.latest.iter().flat_map(Shown::counts) {
             let known = least.entry(block).or_default();
             *known = (*known).max(*count.start());
         }
-        let mut counts = round.iter().flat_map(Shown::counts);
+        let mut counts = round.latest.iter().flat_map(Shown::counts);
         let fewer = counts.find(|(block, count)| least.get(block).is_some_and(|least| least > count.end()));
         fewer.map(|((height, _), _)| height)
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::discarded::{Discarded, Shown};
+use super::discarded::Responses;
 use super::fingerprint::RowFacts;
 use super::first_records::{FirstRecords, Rechecked};
 use super::pace::Pace;
@@ -67,8 +67,7 @@ pub(super) struct Round {
     pub reading: Reading,
     /// Records of the reading.
     pub rows: Vec<RowFacts>,
-    /// All responses of the round.
-    pub shown: Vec<Shown>,
+    pub shown: Responses,
     pub pages: u64,
     pub first_records: FirstRecords,
     /// Hash of the first page.
@@ -109,7 +108,8 @@ pub struct Follower {
     pub(super) state: Option<FollowState>,
     pub(super) phase: Phase,
     pub(super) round: Round,
-    pub(super) discarded: Discarded,
+    /// Responses of the rounds before this one, since records were delivered.
+    pub(super) discarded: Responses,
     /// The chain's newest block, where another list shows it.
     pub(super) head: Option<ChainHead>,
     last_request: LastRequest,
@@ -134,7 +134,7 @@ impl Follower {
             last_request: LastRequest::List,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
-            discarded: Discarded::default(),
+            discarded: Responses::default(),
             span: 1,
             pace: Pace::default(),
             now: Duration::ZERO,
@@ -345,6 +345,9 @@ impl Follower {
 
     /// Ends the round. Heights that are due at once begin another one.
     pub(super) fn rest(&mut self) {
+        // A set has many followers that rest.
+        self.round.rows = Vec::new();
+        self.round.shown = Responses::default();
         let interval = self.pace.interval(self.spec.poll);
         self.phase = match self.spec.poll {
             Poll::Once => Phase::Finished,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::discarded::Discarded;
+use super::discarded::Responses;
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
 use super::reading::Reading;
@@ -131,7 +131,7 @@ impl Follower {
             self.phase = Phase::Resting { until: Duration::ZERO };
         } else {
             let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.position());
-            self.discarded = Discarded::default();
+            self.discarded = Responses::default();
             self.rest_after(last);
             if let (Some(event), Some(state)) = (&mut event, &self.state) {
                 event.state = state.clone();

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::discarded::{Discarded, Shown};
+use super::discarded::{Responses, Shown};
 use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
@@ -17,7 +17,7 @@ impl Round {
         Self {
             reading: Reading::down(overlap),
             rows: Vec::new(),
-            shown: Vec::new(),
+            shown: Responses::default(),
             pages: 0,
             first_records: FirstRecords::default(),
             first_page: 0,
@@ -275,17 +275,17 @@ impl Follower {
 
     /// Takes what responses of the round showed, before it takes their rows.
     pub fn on_shown(&mut self, responses: Vec<Shown>) {
-        self.round.shown.extend(responses);
+        self.round.shown.add(responses);
     }
 
     /// Keeps what the round has shown so far, whose rows are not delivered.
     pub(super) fn discard_responses(&mut self) {
-        self.discarded.add(std::mem::take(&mut self.round.shown));
+        self.discarded.add(self.round.shown.take());
     }
 
     /// Forgets the rounds that were discarded, once their contradiction was raised.
     pub fn forget_discarded(&mut self) {
-        self.discarded = Discarded::default();
+        self.discarded = Responses::default();
     }
 
     /// Fails if records of some heights, which are all of a round, lack some that a discarded round had. In a list that forgets
@@ -323,7 +323,7 @@ impl Follower {
             last.state = state.clone();
         }
         self.state = Some(state);
-        self.discarded = Discarded::default();
+        self.discarded = Responses::default();
         self.rest();
         events
     }
