@@ -103,7 +103,7 @@ def test_sink_whose_calls_cannot_be_interrupted_is_refused(pytester: pytest.Pyte
     (pytester.path / "test_sqlite_sink.py").write_text(RECIPES["test_sqlite_sink.py"], encoding="utf-8")
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "test_sqlite_sink.py")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*AssertionError: no call could be interrupted: define the class*"])
+    result.stdout.fnmatch_lines(["*AssertionError: no call could be interrupted: define the sink*"])
 
 
 def test_sink_of_the_guide_passes(pytester: pytest.Pytester) -> None:
