@@ -18,7 +18,7 @@ enum Logged {
     /// The followed list.
     #[default]
     List,
-    /// Ranges of its heights, whose lengths are others.
+    /// Ranges of its heights. Their lengths say nothing about that of the list.
     Ranges,
 }
 

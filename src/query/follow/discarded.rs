@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::fingerprint::RowFacts;
 
-/// Records of responses that are kept: several rounds of as many as one may hold by default, of a long list the latest.
+/// The latest records of responses are kept: those of several rounds of as many as one may hold by default.
 const KEPT: usize = 1 << 16;
 
 /// One response to a request for a page.
@@ -99,7 +99,8 @@ impl Responses {
         std::mem::take(self).latest.into()
     }
 
-    /// Returns what a round lacks of these responses. It has these records, all those of some heights, from responses of its own.
+    /// Returns what a round lacks of these responses: `rows` are all its records of the heights `complete`, from the
+    /// responses `round`.
     pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {
         if self.latest.is_empty() {
             return None;

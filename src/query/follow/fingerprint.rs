@@ -13,7 +13,7 @@ pub struct RowFacts {
     pub key: u64,
     /// Hash of its block's hash; 0 if it has none.
     pub block: u64,
-    /// As `block`, and that of a block for the block itself.
+    /// Hash of the record's block, or of the record itself if it is a block; 0 if it has none.
     pub chain: u64,
     /// Hash of all its fields.
     pub content: u64,
