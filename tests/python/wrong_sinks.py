@@ -71,20 +71,17 @@ class RightSink(Sink):
 
 class RightSinkOfSets(RightSink):
     takes_sets = True
+    is_of_list = "lower(queried) = lower(?)"
 
     def delete(self, change: Change) -> int:
         if change.undo_of is None:
             return super().delete(change)
-        statement = "DELETE FROM rows WHERE height > ? AND lower(queried) = lower(?)"
+        statement = f"DELETE FROM rows WHERE height > ? AND {self.is_of_list}"
         return self.database.execute(statement, [change.undo_after, change.undo_of]).rowcount
 
 
 class ComparesLetterCase(RightSinkOfSets):
-    def delete(self, change: Change) -> int:
-        if change.undo_of is None:
-            return super().delete(change)
-        statement = "DELETE FROM rows WHERE height > ? AND queried = ?"
-        return self.database.execute(statement, [change.undo_after, change.undo_of]).rowcount
+    is_of_list = "queried = ?"
 
 
 class UndoesAllLists(RightSinkOfSets):

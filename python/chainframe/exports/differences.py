@@ -12,16 +12,17 @@ MAX_SHOWN = 60
 
 
 def meaning(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what a value of a request means: addresses, hashes and chains are the same in either letter case."""
+    """Return what a value of a request means: hexadecimal addresses and hashes are the same in either letter case."""
     if isinstance(value, list):
         return [meaning(each) for each in value]
-    return value.lower() if isinstance(value, str) else value
+    # In base58 the case of a letter counts.
+    return value.lower() if isinstance(value, str) and value[:2] in {"0x", "0X"} else value
 
 
 def differing(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
     """The members of two requests that mean different things."""
     names = dict.fromkeys([*theirs, *ours])
-    return (name for name in names if meaning(theirs.get(name)) != meaning(ours.get(name)))
+    return (name for name in names if _meaning_of(name, theirs.get(name)) != _meaning_of(name, ours.get(name)))
 
 
 def shown(name: str, there: object, here: object) -> str:
@@ -40,6 +41,10 @@ def _shown_of_lists(name: str, there: list[Any], here: list[Any]) -> str:
         if lacking is not None:
             return f"{name} has {lacking!r} {places[0]} and not {places[1]}"
     return f"{name} has its values in another order there than here"
+
+
+def _meaning_of(name: str, value: object) -> Any:  # noqa: ANN401 - as above
+    return str(value).lower() if name == "chain" else meaning(value)
 
 
 def _text(name: str, value: object) -> str:

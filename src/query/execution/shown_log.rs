@@ -29,7 +29,7 @@ pub(super) struct ShownLog {
 }
 
 impl ShownLog {
-    /// The same log for ranges of heights of the list.
+    /// Returns this log for the responses to requests for ranges of heights.
     #[must_use]
     pub fn of_ranges(&self) -> Self {
         Self { logged: Logged::Ranges, ..self.clone() }
