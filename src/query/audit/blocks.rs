@@ -45,7 +45,7 @@ impl Blocks {
         }
     }
 
-    fn add_block(&mut self, source: Source, height: i64, block: u64) {
+    pub fn add_block(&mut self, source: Source, height: i64, block: u64) {
         if self.heights.len() >= KEPT || self.at_heights.len() >= KEPT {
             self.heights.clear();
             self.at_heights.clear();

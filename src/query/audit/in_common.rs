@@ -11,8 +11,16 @@ const KEPT: usize = 1 << 16;
 /// The blocks of the records of one list.
 #[derive(Debug)]
 struct ListBlocks {
-    blocks: HashMap<i64, u64>,
+    blocks: BTreeMap<i64, u64>,
     lowest: i64,
+}
+
+impl ListBlocks {
+    /// True if the list has all its records of a height, between two others.
+    fn has_read(&self, height: i64, distance: i64) -> bool {
+        let highest = self.blocks.last_key_value().map(|(highest, _)| highest.saturating_sub(distance));
+        self.lowest < height && highest.is_some_and(|settled| height <= settled)
+    }
 }
 
 #[derive(Debug)]
@@ -30,14 +38,20 @@ pub struct InCommon {
     lists: HashMap<u32, ListBlocks>,
     records: HashedMap<Record>,
     num_blocks: usize,
+    /// Heights below the highest block of a list where it may still change.
+    distance: i64,
 }
 
 impl InCommon {
+    pub fn of_lists_that_change(distance: i64) -> Self {
+        Self { distance, ..Self::default() }
+    }
+
     /// Takes a record of a list, with its height and block where they are known, and the other lists that should have it.
     pub fn add(&mut self, list: u32, key: u64, place: Option<(i64, u64)>, others: &[u32]) {
         if let Some((height, block)) = place {
             let of_list =
-                self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: HashMap::new(), lowest: height });
+                self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: BTreeMap::new(), lowest: height });
             of_list.lowest = of_list.lowest.min(height);
             self.num_blocks += usize::from(of_list.blocks.insert(height, block).is_none());
         }
@@ -55,8 +69,20 @@ impl InCommon {
         }
     }
 
-    pub fn is_full(&self) -> bool {
-        self.records.len() >= KEPT || self.num_blocks >= KEPT
+    /// Forgets the records of a list above a height, where it has changed.
+    pub fn forget(&mut self, list: u32, after_height: i64) {
+        let Some(of_list) = self.lists.get_mut(&list) else { return };
+        self.num_blocks -= of_list.blocks.split_off(&(after_height + 1)).len();
+        for record in self.records.values_mut() {
+            if record.place.is_some_and(|(height, _)| height > after_height) {
+                record.shown_by.retain(|shown_by| *shown_by != list);
+            }
+        }
+    }
+
+    /// True if as many further records can be taken.
+    pub fn has_room(&self, records: usize) -> bool {
+        self.records.len().max(self.num_blocks) + records <= KEPT
     }
 
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
@@ -70,9 +96,9 @@ impl InCommon {
         for record in self.records.values() {
             let Some((height, _)) = record.place else { continue };
             for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
-                let reaches_down = self.lists.get(list).is_some_and(|of_list| of_list.lowest < height);
+                let has_read_it = self.lists.get(list).is_some_and(|of_list| of_list.has_read(height, self.distance));
                 let is_known = lowest.get(list).is_some_and(|lowest| *lowest <= height);
-                if !reaches_down || is_known || !was_read_here(*list) {
+                if !has_read_it || is_known || !was_read_here(*list) {
                     continue;
                 }
                 for other in &record.shown_by {
@@ -91,8 +117,7 @@ impl InCommon {
     /// The greatest height at which two lists show the same block.
     fn joint(&self, list: u32, other: u32) -> Option<i64> {
         let other = self.lists.get(&other)?;
-        let shared =
-            self.lists.get(&list)?.blocks.iter().filter(|(height, block)| other.blocks.get(*height) == Some(*block));
-        shared.map(|(height, _)| *height).max()
+        let mut blocks = self.lists.get(&list)?.blocks.iter().rev();
+        blocks.find(|(height, block)| other.blocks.get(*height) == Some(*block)).map(|(height, _)| *height)
     }
 }

@@ -1,11 +1,15 @@
 //! `FollowSet`: the followers of the lists of a set. Up to `concurrency` of them are at work at a time, in the order in
 //! which their next round is due, so that none waits longer than the others have taken.
 
-use std::collections::{BTreeMap, VecDeque};
+mod across;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
+
+use across::FollowedLists;
 
 use super::follow::{Follow, FollowEvent, FollowItem, FollowStep};
 use super::follow_cursor::{FollowCursor, Position};
@@ -43,9 +47,13 @@ pub struct FollowSet {
     resting: BTreeMap<(Instant, usize), Box<Follow>>,
     /// The report of each follower as far as it is part of that of the set.
     counted: BTreeMap<usize, Report>,
+    lists: FollowedLists,
+    /// Reasons of lists by comparison with others.
+    doubts: BTreeMap<usize, Message>,
     /// Process of the tasks.
     process: u32,
-    num_refused: usize,
+    /// Lists that could not be followed on.
+    refused: BTreeSet<usize>,
     /// Error of the first list that could not be followed on.
     error: Option<Error>,
 }
@@ -77,6 +85,8 @@ impl FollowSet {
         let verdicts = members.values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
         report.update(|report| report.verdicts.lock().extend(verdicts));
         Ok(Self {
+            lists: FollowedLists::new(&query, members, options.changes, options.settle),
+            doubts: BTreeMap::new(),
             options: FollowOptions { start: FollowStart::Now, ..options },
             cursor,
             report,
@@ -88,7 +98,7 @@ impl FollowSet {
             resting: BTreeMap::new(),
             counted: BTreeMap::new(),
             process: process::id(),
-            num_refused: 0,
+            refused: BTreeSet::new(),
             error: None,
             members: members.clone(),
             query,
@@ -122,6 +132,7 @@ impl FollowSet {
             let next_round = self.resting.first_key_value().map(|((at, _), _)| *at);
             let answered = match next_round {
                 Some(at) if self.asked.is_empty() => {
+                    self.compare();
                     sleep_until(at).await;
                     continue;
                 }
@@ -217,11 +228,16 @@ impl FollowSet {
         self.cursor.advance(event.cursor.clone(), Some(list));
         let item = match event.item {
             FollowItem::Batch(records) => {
+                self.lists.deliver(list, &records);
                 let value = &self.members.values[list];
                 let chunks = records.chunks().iter().map(|columns| columns.with_queried(value)).collect();
                 FollowItem::Batch(Records::new(records.record().with_queried(), chunks))
             }
-            item => item,
+            FollowItem::Undo { after_height } => {
+                self.lists.undo(list, after_height);
+                FollowItem::Undo { after_height }
+            }
+            FollowItem::Moved => FollowItem::Moved,
         };
         FollowEvent { item, list: Some(list), ..event }
     }
@@ -238,7 +254,7 @@ impl FollowSet {
         match error {
             None => self.lag.caught_up(list),
             Some(error) => {
-                self.num_refused += 1;
+                self.refused.insert(list);
                 self.error.get_or_insert_with(|| error.clone());
                 self.lag.forget(list);
                 self.add_refusal(list, error);
@@ -264,7 +280,8 @@ impl FollowSet {
         let before = self.counted.insert(list, now.clone()).unwrap_or_default();
         let cost = now.since(&before);
         self.report.add_cost(&cost);
-        let reasons = now.reasons.to_vec();
+        let mut reasons = now.reasons.to_vec();
+        reasons.extend(self.doubts.get(&list).cloned());
         reasons.iter().for_each(|reason| self.report.add_reason(reason.clone()));
         self.report.update(|report| {
             report.records += now.records - before.records;
@@ -276,8 +293,29 @@ impl FollowSet {
         });
     }
 
+    /// Compares what the lists have delivered since the last comparison. One that lacks a record is compared no more.
+    fn compare(&mut self) {
+        if !self.lists.has_news() {
+            return;
+        }
+        self.lists.blocks_reasons().into_iter().for_each(|reason| self.report.add_reason(reason));
+        let is_compared = |list: usize| !self.refused.contains(&list) && !self.doubts.contains_key(&list);
+        let Some((lists, reason)) = self.lists.lacking(&self.members, is_compared) else { return };
+        let reason = Message::from(reason);
+        self.report.add_reason(reason.clone());
+        for list in lists {
+            self.doubts.insert(list, reason.clone());
+            self.report.update(|report| {
+                let verdict = &mut report.verdicts.lock()[list];
+                verdict.complete = false;
+                verdict.reasons = verdict.reasons.iter().cloned().chain([reason.clone()]).collect();
+            });
+        }
+    }
+
     fn finish(&mut self) -> Result<Option<FollowEvent>, Error> {
-        if self.num_refused == self.members.values.len()
+        self.compare();
+        if self.refused.len() == self.members.values.len()
             && let Some(error) = &self.error
         {
             return Err(error.clone());

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+pub(super) use across::{add_records, in_common_of, lacking_reason};
 use ended::EndedLists;
 use open_list::OpenList;
 use outcome::Outcome;

@@ -11,6 +11,7 @@ from strict_server import Request, Response, StrictServer, error, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
@@ -156,3 +157,57 @@ def test_transactions_between_chains_do_not_show_their_blocks_and_are_not_compar
     server.on("cross_chain_transactions", crossing)
     with server.client() as client:
         assert lack(client.cross_chain_transactions(address=WALLETS[:2]).collect().report) == []
+
+
+def heads(request: Request) -> Response:
+    page, limit = int(request.query["page"]), int(request.query["limit"])
+    rows = [row(height) for height in range(12, 0, -1)]
+    members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+    return page_of("transactions", rows[(page - 1) * limit : page * limit], **members)
+
+
+def followed(server: StrictServer, path: Path, how: str) -> cf.Report:
+    with server.client() as client:
+        query = client.address_transactions(WALLETS[:2])
+        if how == "export":
+            return query.to_parquet(path / "export", settle=1).report
+        options: Any = {"undo": how == "undo"}
+        follow = query.follow(start="beginning", poll=None, settle=1, **options)
+        assert list(follow)
+        return follow.report
+
+
+@pytest.mark.parametrize("how", ["follow", "undo", "export"])
+def test_record_that_another_list_of_a_followed_set_lacks_is_a_reason(
+    server: StrictServer, tmp_path: Path, how: str
+) -> None:
+    server.on("transactions", heads)
+    lost: set[int] = set()
+    served(server, lambda wallet: [row(height) for height in HEIGHTS if not (wallet == 1 and height in lost)])
+    assert lack(followed(server, tmp_path / "whole", how)) == []
+    lost.add(5)
+    report = followed(server, tmp_path, how)
+    assert lack(report) == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5). Run the query again."]
+    assert [verdict["complete"] for verdict in report.by_argument.values()] == [True, False]
+    assert [LACK in str(verdict["reasons"]) for verdict in report.by_argument.values()] == [False, True]
+
+
+@pytest.mark.parametrize("how", ["follow", "export"])
+def test_block_that_another_list_of_a_followed_set_shows_otherwise_is_a_reason(
+    server: StrictServer, tmp_path: Path, how: str
+) -> None:
+    server.on("transactions", heads)
+    served(server, lambda wallet: [row(height, blockHash=f"0x{wallet}{height}") for height in HEIGHTS])
+    reasons = followed(server, tmp_path, how).reasons
+    assert any("are of two blocks" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("lost", [3, 8])
+def test_record_that_a_resumed_list_lacks_is_a_reason_below_what_it_shows(server: StrictServer, lost: int) -> None:
+    served(server, lambda wallet: [row(height) for height in HEIGHTS if not (wallet == 1 and height == lost)])
+    with server.client(concurrency=1) as client:
+        query = client.address_transactions(WALLETS[:2], page_size=3)
+        cursor = next(page.cursor for page in query.pages() if WALLETS[1] in page.records[0].queried)
+        report = client.resume(cursor or "").collect().report
+    # What the earlier run has read is not known.
+    assert bool(lack(report)) == (lost == 3)

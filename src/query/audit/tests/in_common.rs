@@ -77,10 +77,36 @@ fn a_list_that_shows_the_record_in_another_place_or_without_one_does_not_lack_it
 }
 
 #[test]
+fn a_list_that_may_still_change_lacks_nothing_near_its_highest_block() {
+    for (distance, expected) in [(4, vec![(5, 1)]), (5, vec![])] {
+        let mut in_common = InCommon::of_lists_that_change(distance);
+        add(&mut in_common, 0, &[10, 9, 5, 1], 100);
+        add(&mut in_common, 1, &[9, 1], 100);
+        in_common.add(0, 5, Some((5, 5)), &[1]);
+        assert_eq!(in_common.lacking(|_| true), expected);
+    }
+}
+
+#[test]
+fn records_of_a_list_that_has_changed_above_a_height_prove_nothing() {
+    for (after, expected) in [(3, vec![]), (7, vec![]), (9, vec![(6, 1)])] {
+        let mut in_common = InCommon::default();
+        add(&mut in_common, 0, &[9, 8, 6, 3], 100);
+        add(&mut in_common, 1, &[9, 8, 3], 100);
+        in_common.forget(0, after);
+        assert_eq!(in_common.lacking(|_| true), expected);
+        // The list shows the same as before again.
+        let above: Vec<i64> = [9, 8, 6].into_iter().filter(|height| *height > after).collect();
+        add(&mut in_common, 0, &above, 100);
+        assert_eq!(in_common.lacking(|_| true), [(6, 1)]);
+    }
+}
+
+#[test]
 fn as_many_records_as_are_kept_fill_the_comparison() {
     let mut in_common = InCommon::default();
     let mut records = 0;
-    while !in_common.is_full() {
+    while in_common.has_room(1) {
         in_common.add(0, records, None, &[]);
         records += 1;
     }

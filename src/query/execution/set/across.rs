@@ -7,8 +7,63 @@ use crate::interface::{Bound, Order};
 use crate::message::counted_are;
 use crate::query::audit::{InCommon, Source};
 use crate::query::execution::shown_lists::ShownLists;
+use crate::query::request::{Members, Query};
 use crate::query::results::{ANY_LIST, SharedReport, transaction_keys};
 use crate::query::snapshot::Rows as _;
+
+/// `None` if a transaction need not be in the list of each address that it shows, or does not show its block.
+pub(in crate::query::execution) fn in_common_of(
+    query: &Query,
+    members: &Members,
+    shown_lists: Option<&ShownLists>,
+) -> Option<InCommon> {
+    let endpoint = query.endpoint();
+    if !shown_lists.is_some_and(ShownLists::shows_several) || endpoint.record().block().is_none() {
+        return None;
+    }
+    let has_sides = query.args().iter().filter_map(|(name, _)| endpoint.param(name)).any(|param| {
+        let mut bounds = param.bounds.iter();
+        bounds.any(|(_, bound)| matches!(bound, Bound::Side { other, .. } if *other == members.name))
+    });
+    // The list of one side of an address need not have what another one shows.
+    (!has_sides).then(InCommon::default)
+}
+
+/// Compares the records of a page with those of the other lists, by the hashes of their transactions: lists may show other
+/// values of a transaction differently. False if one has no hash: its list may be the one that seems to lack it.
+pub(in crate::query::execution) fn add_records(
+    in_common: &mut InCommon,
+    list: usize,
+    page: &Columns,
+    others: &[Vec<u32>],
+) -> bool {
+    for (row, (key, others)) in transaction_keys(page).into_iter().zip(others).enumerate() {
+        let Some(key) = key else { return false };
+        let others = if others.contains(&ANY_LIST) { &[] } else { others.as_slice() };
+        in_common.add(list as u32, key, page.height(row).zip(page.block(row)), others);
+    }
+    true
+}
+
+/// Lists that lack a record which another list shows, and the reason. Only lists that are read are compared.
+pub(in crate::query::execution) fn lacking_reason(
+    in_common: &InCommon,
+    members: &Members,
+    is_read: impl Fn(usize) -> bool,
+) -> Option<(Vec<usize>, String)> {
+    let lacking = in_common.lacking(|list| is_read(list as usize));
+    if lacking.is_empty() {
+        return None;
+    }
+    let lists: Vec<usize> = lacking.iter().map(|(_, list)| *list as usize).collect();
+    let names = lacking.iter().map(|(height, list)| format!("{} (height {height})", members.values[*list as usize]));
+    let reason = format!(
+        "{} of the lists may lack a record that another list shows: {}. Run the query again.",
+        lists.len(),
+        first_of(names)
+    );
+    Some((lists, reason))
+}
 
 impl Set {
     /// Compares the blocks of a page with those of the other lists.
@@ -19,21 +74,6 @@ impl Set {
         }
     }
 
-    /// `None` if a transaction need not be in the list of each address that it shows, or does not show its block.
-    pub(super) fn in_common(&self) -> Option<InCommon> {
-        let endpoint = self.query.endpoint();
-        let shows_several = self.shown_lists.as_ref().is_some_and(ShownLists::shows_several);
-        if !shows_several || endpoint.record().block().is_none() {
-            return None;
-        }
-        let has_sides = self.query.args().iter().filter_map(|(name, _)| endpoint.param(name)).any(|param| {
-            let mut bounds = param.bounds.iter();
-            bounds.any(|(_, bound)| matches!(bound, Bound::Side { other, .. } if *other == self.members.name))
-        });
-        // The list of one side of an address need not have what another one shows.
-        (!has_sides).then(InCommon::default)
-    }
-
     /// Rows of a page that no other list has returned; `None` if these are all rows. The records are compared with those of the
     /// other lists.
     pub(super) fn fresh_rows(&mut self, index: usize, page: &Columns) -> Option<Vec<u32>> {
@@ -41,47 +81,21 @@ impl Set {
             return None;
         }
         let others = self.shown_lists.as_ref()?.of_rows(index as u32, page);
-        self.compare_records(index, page, &others);
-        self.unique.as_mut()?.fresh(index, page, &others, |list| self.ended.contains(list))
-    }
-
-    /// Compares the records of a page with those of the other lists, by the hashes of their transactions: lists may show other
-    /// values of a transaction differently.
-    fn compare_records(&mut self, index: usize, page: &Columns, others: &[Vec<u32>]) {
-        let Some(in_common) = &mut self.in_common else { return };
-        let keys = transaction_keys(page);
-        for (row, (key, others)) in keys.into_iter().zip(others).enumerate() {
-            // A list that shows a record without its hash may be the one that seems to lack it.
-            let Some(key) = key.filter(|_| !in_common.is_full()) else {
-                self.in_common = None;
-                return;
-            };
-            let others = if others.contains(&ANY_LIST) { &[] } else { others.as_slice() };
-            in_common.add(index as u32, key, page.height(row).zip(page.block(row)), others);
+        if let Some(known) = &mut self.in_common
+            && !(known.has_room(page.rows()) && add_records(known, index, page, &others))
+        {
+            self.in_common = None;
         }
+        self.unique.as_mut()?.fresh(index, page, &others, |list| self.ended.contains(list))
     }
 
     /// Gives a reason for records that one list shows, and another list, which should have them, lacks.
     pub(super) fn doubt_records_in_common(&mut self, report: &SharedReport) {
         let Some(in_common) = &self.in_common else { return };
-        let lacking = in_common.lacking(|list| self.was_read_here(list as usize));
-        if lacking.is_empty() {
-            return;
+        let is_read = |list: usize| !self.outcome.refused.iter().any(|(refused, _)| *refused == list);
+        if let Some((lists, reason)) = lacking_reason(in_common, &self.members, is_read) {
+            self.outcome.doubt(&lists, &reason.into(), report);
         }
-        let lists: Vec<usize> = lacking.iter().map(|(_, list)| *list as usize).collect();
-        let names =
-            lacking.iter().map(|(height, list)| format!("{} (height {height})", self.members.values[*list as usize]));
-        let reason = format!(
-            "{} of the lists may lack a record that another list shows: {}. Run the query again.",
-            lists.len(),
-            first_of(names)
-        );
-        self.outcome.doubt(&lists, &reason.into(), report);
-    }
-
-    /// False of a list of which an earlier run may have returned records, or which ended with an error.
-    fn was_read_here(&self, list: usize) -> bool {
-        !self.starts.contains_key(&list) && !self.outcome.refused.iter().any(|(refused, _)| *refused == list)
     }
 
     /// True if the API has one block for each value.

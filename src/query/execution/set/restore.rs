@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Set;
+use super::across::in_common_of;
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::execution::unique::Unique;
 use crate::query::results::Cursor;
@@ -36,7 +37,7 @@ impl Set {
         }
         self.shown_lists = ShownLists::of(&self.query, members);
         self.unique = (self.shown_lists.is_some() && self.query.options().unique).then(|| Unique::new(seen));
-        self.in_common = self.in_common();
+        self.in_common = in_common_of(&self.query, members, self.shown_lists.as_ref());
         let others =
             (0..members.values.len()).filter(|index| !self.ended.contains(*index) && !self.begun.contains(index));
         self.unopened = self.begun.iter().copied().chain(others).collect();
