@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import in_one_case
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -12,11 +14,10 @@ MAX_SHOWN = 60
 
 
 def meaning(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what a value of a request means: hexadecimal addresses and hashes are the same in either letter case."""
+    """Return what the spellings of a value of a request have in common."""
     if isinstance(value, list):
         return [meaning(each) for each in value]
-    # In base58 the case of a letter counts.
-    return value.lower() if isinstance(value, str) and value[:2] in {"0x", "0X"} else value
+    return in_one_case(value) if isinstance(value, str) else value
 
 
 def differing(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:

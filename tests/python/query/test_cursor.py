@@ -253,3 +253,43 @@ def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) ->
         service.client(zone_chain="OTHER").resume(cursor)
     with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the deployment"):
         service.client(deployment=cf.Deployment(header_prefix="XY")).resume(cursor)
+
+
+def test_cursor_of_another_query_is_refused_with_the_argument_that_differs(client: cf.Client) -> None:
+    address, other = "0x" + "ab" * 20, "0x" + "cd" * 20
+    transfers = client.token_transfers(address)
+    for query, given, problem in [
+        (transfers, client.token_transfers(other), f'token_contract_address is "{address}" there and "{other}" here'),
+        (transfers, client.token_transfers([address]), "token_contract_address is .* here"),
+        (
+            client.token_transfers([address, other]),
+            client.token_transfers([address]),
+            f'has "{other}" there and not here',
+        ),
+        (client.blocks(), client.transactions(), "the call is blocks there and transactions here"),
+        (client.blocks(), client.blocks(height=1), "height is not given there and 1 here"),
+        (client.blocks(chain="A"), client.blocks(chain="B"), "chain is A there and B here"),
+    ]:
+        start = query.cursor
+        assert start is not None
+        with pytest.raises(cf.InvalidParameterError, match=f"^cursor belongs to another query: .*{problem}"):
+            client.resume(start, given)
+        assert client.resume(start, query).cursor == start
+
+
+def test_cursor_of_a_rest_is_of_its_query(client: cf.Client) -> None:
+    hashes = [record.tx_id or "" for record in client.transactions(max_items=30)]
+    lookup = client.transactions_by_hash(hashes)
+    iterator = iter(lookup)
+    for _ in range(23):
+        next(iterator)
+    assert len(client.resume(lookup.cursor or "", client.transactions_by_hash(hashes)).collect()) == 7
+    with pytest.raises(cf.InvalidParameterError, match=f'tx_ids has "{hashes[-1]}" there and not here'):
+        client.resume(lookup.cursor or "", client.transactions_by_hash(hashes[:-1]))
+    block = client.blocks(max_items=40).collect()[-1]
+    timed = client.transactions(start_time=block.block_time, page_size=2)
+    records = iter(timed)
+    next(records)
+    # The cursor has heights in place of times.
+    again = client.transactions(start_time=block.block_time)
+    assert list(client.resume(timed.cursor or "", again)) == list(records)
