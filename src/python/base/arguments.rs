@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyMapping, PySet, PyString, PyTuple};
 
 use super::once::MadeOnce;
 use crate::client::Error;
@@ -303,7 +303,12 @@ impl<'py> FromPyObject<'_, 'py> for ColumnNames {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let names = if given.is_instance_of::<PyString>() { None } else { given.try_iter().ok() };
+        // A set has its names in another order in each process, and a dict may mean other names for them.
+        let is_list = !given.is_instance_of::<PyString>()
+            && !given.is_instance_of::<PySet>()
+            && !given.is_instance_of::<PyFrozenSet>()
+            && given.cast::<PyMapping>().is_err();
+        let names = if is_list { given.try_iter().ok() } else { None };
         let names: Option<Vec<String>> = names.and_then(|names| names.map(|name| name.ok()?.extract().ok()).collect());
         match names {
             Some(names) => Ok(Self(names)),

@@ -1,7 +1,7 @@
 //! Arguments of a query: values of Python as the core checks them.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyMapping, PyString};
 
 use super::arguments::{DATETIME, DECIMAL, first_line, is_instance, microseconds, shown, text};
 use crate::client::Error;
@@ -49,8 +49,11 @@ pub fn one_or_several(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> 
         return Err(Error::parameter(name, format!("must be one value or several; got a {class}: {ONE_COLUMN}")).into());
     }
     let is_one = value.is_instance_of::<PyString>() || bytes(value).is_some();
-    if is_one || value.is_instance_of::<PyDict>() {
+    if is_one {
         return argument(name, value, kind);
+    }
+    if let Some(problem) = mapping(value) {
+        return Err(Error::parameter(name, format!("must be one value or several; {problem}")).into());
     }
     let Ok(items) = value.try_iter() else { return argument(name, value, kind) };
     let mut several = Vec::new();
@@ -64,6 +67,13 @@ pub fn one_or_several(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> 
         }
     }
     Ok(Arg::List(several))
+}
+
+/// The problem of a dict, whose keys or values may be meant.
+fn mapping(value: &Bound<'_, PyAny>) -> Option<String> {
+    let given = value.cast::<PyMapping>().ok()?;
+    let kind = given.get_type().qualname().ok()?;
+    Some(format!("got a {kind}: pass its keys() or its values()"))
 }
 
 enum Problem {
@@ -174,6 +184,9 @@ fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     }
     if let Some(bytes) = bytes(value) {
         return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", bytes.len())));
+    }
+    if let Some(problem) = mapping(value) {
+        return Err(Problem::Hashes(format!("{FORM}; {problem}")));
     }
     let Ok(items) = value.try_iter() else {
         return Err(Problem::Hashes(format!("{FORM}; got {}{}", shown(value), own_value(value, "tx_id"))));

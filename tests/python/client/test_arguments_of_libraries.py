@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,6 +89,8 @@ BAD: list[tuple[Any, str]] = [
         r"^tx_ids must be .*; got a DataFrame: pass one of its columns",
     ),
     (pa.table({"tx_id": [GOOD]}), r"^tx_ids must be .*; got a Table: pass one of its columns"),
+    ({"mine": GOOD}, r"^tx_ids must be .*; got a dict: pass its keys\(\) or its values\(\)"),
+    (MappingProxyType({GOOD: 1}), r"^tx_ids must be .*; got a mappingproxy: pass its keys\(\) or its values\(\)"),
 ]
 
 
@@ -169,3 +172,17 @@ def test_missing_values_of_other_parameters_are_named(client: cf.Client) -> None
     for name, call in calls:
         with pytest.raises(cf.InvalidParameterError, match=rf"^{name} must "):
             call()
+
+
+def test_addresses_are_not_the_keys_of_a_dict(client: cf.Client) -> None:
+    for given in ({"mine": GOOD}, MappingProxyType({GOOD: 1})):
+        with pytest.raises(cf.InvalidParameterError, match=r"^address must be one value or several; got a .*: pass"):
+            client.address_transactions(given)
+    wallets = {GOOD: "mine"}
+    assert repr(client.address_transactions(wallets.keys())) == repr(client.address_transactions([GOOD]))
+
+
+@pytest.mark.parametrize("columns", [{"height": "block"}, {"height", "hash"}, frozenset({"height"})])
+def test_columns_have_an_order_and_keep_their_names(client: cf.Client, columns: Any) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"^columns must be a list of names; got "):
+        client.blocks().to_dicts(columns=columns)
