@@ -1,13 +1,11 @@
 //! Files that a caller names.
 
 use std::fs::{File, Metadata};
-use std::io::{Error, ErrorKind, Read as _, Result, stdin};
+use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
 
-const STDIN: &str = "/dev/stdin";
-
 /// Content of a file. A device is refused, since many of them have no end, and so is a named pipe, since its writer may
-/// never come. A shell writes into the pipe that it names `/dev/fd/63`, and standard input is open whatever it is.
+/// never come. A pipe that is open, such as `/dev/fd/63` of a shell, is read to its end.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     // Before the file is opened, which some devices and all pipes wait for.
     let metadata = path.metadata()?;
@@ -15,13 +13,32 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
         return Err(Error::new(ErrorKind::InvalidInput, format!("it is a {kind}; name a file")));
     }
     let mut content = Vec::new();
-    if path == Path::new(STDIN) && !metadata.is_file() {
-        // To open a named pipe once more would wait for another writer.
-        stdin().read_to_end(&mut content)?;
-    } else {
+    if metadata.is_file() {
         File::open(path)?.read_to_end(&mut content)?;
+    } else {
+        // To open a named pipe once more would wait for another writer.
+        opened(path)?.read_to_end(&mut content)?;
     }
     Ok(content)
+}
+
+/// Number of the open file that a path such as `/dev/fd/63` names.
+fn descriptor(path: &Path) -> Option<u16> {
+    if path == Path::new("/dev/stdin") { Some(0) } else { path.strip_prefix("/dev/fd").ok()?.to_str()?.parse().ok() }
+}
+
+#[cfg(unix)]
+fn opened(path: &Path) -> Result<File> {
+    use std::os::fd::BorrowedFd;
+    let Some(number) = descriptor(path) else { return File::open(path) };
+    // SAFETY: it is copied at once, which fails if it is not open.
+    let named = unsafe { BorrowedFd::borrow_raw(number.into()) };
+    named.try_clone_to_owned().map(File::from)
+}
+
+#[cfg(not(unix))]
+fn opened(path: &Path) -> Result<File> {
+    File::open(path)
 }
 
 #[cfg(unix)]
@@ -31,9 +48,7 @@ fn special(path: &Path, metadata: &Metadata) -> Option<&'static str> {
     if kind.is_char_device() || kind.is_block_device() {
         return Some("device");
     }
-    // A pipe without a name has no canonical path, or one that says by which descriptor it is open.
-    let is_named = || path != Path::new(STDIN) && path.canonicalize().is_ok_and(|path| !path.starts_with("/dev/fd"));
-    (kind.is_fifo() && is_named()).then_some("pipe")
+    (kind.is_fifo() && descriptor(path).is_none()).then_some("pipe")
 }
 
 #[cfg(not(unix))]

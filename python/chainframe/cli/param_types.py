@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 STDIN = {"-", "/dev/stdin"}
+ENCODING = "utf-8-sig"
 
 
 class Columns(click.ParamType[list[str]]):
@@ -89,11 +90,19 @@ def _input() -> str:
 
 def _content(path: Path) -> str:
     """Text of a file, a pipe or a terminal. Other devices have no end."""
-    with path.open(encoding="utf-8-sig") as file:
+    with _opened(path) as file:
         mode = os.fstat(file.fileno()).st_mode
         if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not file.isatty():
             raise OSError(errno.EINVAL, "it is a device; name a file")
         return file.read()
+
+
+def _opened(path: Path) -> TextIO:
+    """A file, or the open pipe that a path such as `/dev/fd/63` names: to open it once more would wait for a writer."""
+    is_descriptor = path.parent == Path("/dev/fd") and path.name.isdecimal()
+    if is_descriptor and stat.S_ISFIFO(path.stat().st_mode):
+        return os.fdopen(os.dup(int(path.name)), encoding=ENCODING)
+    return path.open(encoding=ENCODING)
 
 
 class Hashes(Values):

@@ -95,9 +95,15 @@ def test_values_of_an_option_are_read_from_a_pipe(
 @pytest.mark.skipif(not Path("/dev/stdin").exists(), reason="standard input has a path on Unix only")
 @pytest.mark.parametrize(
     "arguments",
-    [["blocks", "--height", "@-"], ["blocks", "--height", "@/dev/stdin"], ["cassette", "show", "/dev/stdin"]],
+    [
+        ["blocks", "--height", "@-"],
+        ["blocks", "--height", "@/dev/stdin"],
+        ["blocks", "--height", "@/dev/fd/0"],
+        ["cassette", "show", "/dev/stdin"],
+        ["cassette", "show", "/dev/fd/0"],
+    ],
 )
-def test_named_pipe_whose_writer_has_ended_is_read_as_standard_input(
+def test_named_pipe_whose_writer_has_ended_is_read_by_its_descriptor(
     service: LocalService, tmp_path: Path, arguments: list[str]
 ) -> None:
     file = tmp_path / "blocks.jsonl"
