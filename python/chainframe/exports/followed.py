@@ -10,12 +10,14 @@ import json
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from chainframe._native import _PartBuffer
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
 from chainframe.exports.differences import meaning
 from chainframe.exports.settled import LATER
-from chainframe.exports.writer import ParquetWriter
+from chainframe.exports.writer import MAX_AGE, ParquetWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Follow, Query, Records, Report
-    from chainframe._native import _PartBuffer
     from chainframe.exports.manifest import Manifest
 
 BEGINNING = "beginning"
+MAX_BYTES = _PartBuffer.MAX_BYTES
 
 
 def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, path: object) -> Follow[Records[Any]]:
@@ -71,6 +73,8 @@ class _FollowBuffer:
     path: str
     events: list[Records[Any]] = field(default_factory=list)
     """Events that are not written. An interrupt falls before or after one is added."""
+    oldest: float = 0.0
+    """Time at which the first of them arrived."""
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -102,10 +106,16 @@ class _FollowBuffer:
         if event is None:
             self.ended = True
         else:
+            self.oldest = self.oldest if self.events else monotonic()
             self.events.append(event)
 
     def is_due(self) -> bool:
-        return self.rows >= self.max_rows
+        """Return True if the events fill a file, or are due by age, as for the buffer in the core."""
+        if not self.events:
+            return False
+        num_bytes = sum(event._num_bytes() for event in self.events)  # noqa: SLF001 - of this package
+        is_full = self.rows >= self.max_rows or num_bytes >= MAX_BYTES
+        return is_full or monotonic() - self.oldest >= MAX_AGE
 
     def drain(self) -> None:
         """Return at once: all that was read is in `events`."""

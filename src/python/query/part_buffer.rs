@@ -229,6 +229,9 @@ impl PartBuffer {
 
 #[pymethods]
 impl PartBuffer {
+    #[classattr]
+    const MAX_BYTES: usize = MAX_BYTES;
+
     /// Fetches until a file is full, the oldest is `max_age` seconds old, or the result ends.
     fn fetch(&self, py: Python<'_>) -> PyResult<()> {
         let result = block_on(py, &self.client, self.fetching())?;

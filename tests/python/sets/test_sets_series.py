@@ -164,6 +164,27 @@ def test_each_way_out_for_a_list_that_changed_in_a_series_works(tmp_path: Path) 
         assert all(follower.report.by_argument[SENDERS[0]]["error"] is None for follower in (again, undone))
 
 
+@pytest.mark.parametrize("bound", ["bytes", "age"])
+def test_file_of_a_set_ends_by_the_size_and_the_age_of_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    from chainframe.exports import followed  # noqa: PLC0415 - an extra
+
+    with LocalService(transactions=200, seed=3) as service, service.client() as client:
+        query = client.address_transactions(senders(service, 3))
+        whole = query.to_parquet(tmp_path / "whole", settle=SETTLE)
+        if bound == "bytes":
+            monkeypatch.setattr(followed, "MAX_BYTES", 1)
+        else:
+            # Each event is older than all before it were.
+            times = iter(range(0, 10_000, 30))
+            monkeypatch.setattr(followed, "monotonic", lambda: float(next(times)))
+        parts = query.to_parquet(tmp_path / "parts", settle=SETTLE)
+    assert len(list((tmp_path / "whole").glob("*.parquet"))) == 1
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) >= 3
+    assert counted(parts.to_arrow().to_pylist()) == counted(whole.to_arrow().to_pylist())
+
+
 def test_export_continues_another_and_names_refused_lists(server: StrictServer, tmp_path: Path) -> None:
     wallets = Wallets([7, 4, 0, 9], frozenset({1}))
     server.on("address_transactions", wallets)
