@@ -41,6 +41,10 @@ def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, pa
         if cursor is None:
             raise
         problem = str(error).removeprefix("start ")
+        if problem.startswith("has unsupported version "):
+            version = problem.partition(";")[0]
+            message = f"{path}: its cursor {version}; use the release that wrote it, or export to another directory"
+            raise ExportError(message) from None
         raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
 
 

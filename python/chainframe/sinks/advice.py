@@ -46,5 +46,6 @@ def rejected_position(problem: str, name: str) -> str:
     if problem.startswith("has the position"):
         return f"{name}: the stored position {problem}, or reset=True to fetch the table again with fewer"
     if problem.startswith("has unsupported version "):
-        return f"{name}: the stored position {problem}; use the release that wrote it, or pass reset=True"
+        version = problem.partition(";")[0]
+        return f"{name}: the stored position {version}; use the release that wrote it, or pass reset=True"
     return f"{name}: the stored position is not one that sync wrote; pass reset=True to fetch the table again"

@@ -17,7 +17,7 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 /// Greatest age of a position near the head, which a reorganization may move.
 const MAX_AGE_AT_HEAD: Duration = Duration::from_secs(5);
 
-const BESIDE_ABSENT: &str = "The height of a time is not kept: the next height has no block";
+const BESIDE_ABSENT: &str = "The height of a time is not kept: no block was found at the next height";
 
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.

@@ -193,8 +193,8 @@ impl FollowSpec {
     pub(super) fn contradicted(&self, first: i64, last: i64) -> Error {
         let problem = Message::new(format!(
             "heights {first} to {last} lack records that were delivered, or have other blocks, although the blocks above them \
-             are the same; a part of the service may lack them, or it removed them: if this error stays, follow the list \
-             from its beginning, export to another directory, or pass reset=True to sync"
+             are the same; a part of the service may lack them, or the service removed them: if this error stays, follow the \
+             list from its beginning, export to another directory, or pass reset=True to sync"
         ));
         Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
     }
@@ -204,11 +204,11 @@ impl FollowSpec {
         let problem = match lacking {
             Lacking::Record(height) => format!(
                 "height {height} lacks a record that an earlier response showed, although a block above it is the same; a part \
-                 of the service may lack it, or it removed it"
+                 of the service may lack the record, or the service removed it"
             ),
             Lacking::Count(height) => format!(
                 "the list has fewer records up to height {height} than an earlier response counted, although the block of this \
-                 height is the same; a part of the service may lack some, or it removed them"
+                 height is the same; a part of the service may lack some, or the service removed them"
             ),
         };
         let problem = Message::new(problem).hints([Hint::RetryLater]);

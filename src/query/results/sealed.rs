@@ -39,7 +39,9 @@ pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
             Some(version) if version == u64::from(Self::VERSION) => {}
             Some(version) => {
                 let expected = Self::VERSION;
-                return Err(Self::reject(format!("has unsupported version {version} (expected {expected})")));
+                return Err(Self::reject(format!(
+                    "has unsupported version {version} (expected {expected}); use the release that wrote it, or begin without it"
+                )));
             }
             None if value.get(Self::OTHER_MEMBER).is_some() => return Err(Self::reject(Self::OTHER)),
             None => return Err(Self::reject(malformed::<Self>(text))),

@@ -199,7 +199,9 @@ def test_height_beside_a_height_without_a_block_is_not_kept_for_a_reason(server:
             records = client.transactions(start_time=start, max_items=count).collect()
         assert (records[0].height or 0) > int(last["height"]) + 1
         assert records.report.cache is not None
-        assert records.report.cache["reason"] == "The height of a time is not kept: the next height has no block"
+        assert (
+            records.report.cache["reason"] == "The height of a time is not kept: no block was found at the next height"
+        )
         assert "height_at" not in {entry["call"] for entry in cache.entries()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -183,6 +184,21 @@ def test_file_of_a_set_ends_by_the_size_and_the_age_of_its_rows(
     assert len(list((tmp_path / "whole").glob("*.parquet"))) == 1
     assert len(list((tmp_path / "parts").glob("*.parquet"))) >= 3
     assert counted(parts.to_arrow().to_pylist()) == counted(whole.to_arrow().to_pylist())
+
+
+def test_cursor_of_another_release_does_not_blame_the_query(tmp_path: Path) -> None:
+    with LocalService(transactions=50) as service, service.client() as client:
+        query = client.address_transactions(senders(service, 2))
+        query.to_parquet(tmp_path / "first", settle=SETTLE)
+        manifest = tmp_path / "first" / "_manifest.json"
+        stated = json.loads(manifest.read_text())
+        stated["cursor"]["follow"] = 2
+        manifest.write_text(json.dumps(stated))
+        problem = (
+            r"first: its cursor has unsupported version 2 .*; use the release that wrote it, or export to another dir"
+        )
+        with pytest.raises(cf.ExportError, match=problem):
+            query.to_parquet(tmp_path / "second", since=tmp_path / "first", settle=SETTLE)
 
 
 def test_export_continues_another_and_names_refused_lists(server: StrictServer, tmp_path: Path) -> None:
