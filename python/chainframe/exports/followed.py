@@ -79,6 +79,8 @@ class _FollowBuffer:
     """Events that are not written. An interrupt falls before or after one is added."""
     oldest: float = 0.0
     """Time at which the first of them arrived."""
+    num_bytes: int = 0
+    """About the bytes that they take. An interrupt leaves more, which ends a file early."""
     ended: bool = False
 
     def __post_init__(self) -> None:
@@ -111,14 +113,14 @@ class _FollowBuffer:
             self.ended = True
         else:
             self.oldest = self.oldest if self.events else monotonic()
+            self.num_bytes += event._num_bytes()  # noqa: SLF001 - of this package
             self.events.append(event)
 
     def is_due(self) -> bool:
         """Return True if the events fill a file, or are due by age, as for the buffer in the core."""
         if not self.events:
             return False
-        num_bytes = sum(event._num_bytes() for event in self.events)  # noqa: SLF001 - of this package
-        is_full = self.rows >= self.max_rows or num_bytes >= MAX_BYTES
+        is_full = self.rows >= self.max_rows or self.num_bytes >= MAX_BYTES
         return is_full or monotonic() - self.oldest >= MAX_AGE
 
     def drain(self) -> None:
@@ -128,6 +130,7 @@ class _FollowBuffer:
         """Take the records that were fetched, with the cursor after them."""
         events = self.events
         self.events = []
+        self.num_bytes = 0
         if not events:
             return None
         reached = {event[0].queried[0]: event.cursor or "" for event in events}
