@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from chainframe._declared import QUERIED, height_column
-from chainframe._paths import URL, refuse_link
+from chainframe._paths import URL, refuse_link, shown_url
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
@@ -71,10 +71,22 @@ class DeltaSink(Sink):
         with self._errors():
             if self._table is None:
                 if not deltalake.DeltaTable.is_deltatable(self._uri):
+                    self._check_scheme()
                     return None, None
                 self._table = deltalake.DeltaTable(self._uri)
             self._table.update_incremental()
             return self._stored(self._table), _extent(self._table)
+
+    def _check_scheme(self) -> None:
+        """Raise `InvalidParameterError` for a URL at which the library can make no table."""
+        try:
+            deltalake.DeltaTable(self._uri)
+        except TableNotFoundError as error:
+            if str(error).startswith("Unknown scheme"):
+                message = (
+                    f"({shown_url(self._uri)}) must be a local path or a URL that deltalake knows, such as s3://..."
+                )
+                raise InvalidParameterError(message, parameter="target") from None
 
     def commit(self, change: Change) -> int:
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.

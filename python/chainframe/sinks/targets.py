@@ -17,7 +17,11 @@ POSTGRESQL = ("postgresql", "postgres")
 ICEBERG = "iceberg"
 CATALOG_NAME = re.compile(r"[\w.-]+")
 # Names of files of other programs, which no directory of a Delta table has.
-FILE_SUFFIXES = (".sqlite", ".sqlite3", ".txt", ".json", ".xlsx", ".feather")
+FILE_SUFFIXES = {
+    *(".sqlite", ".sqlite3", ".txt", ".json", ".tsv", ".xls", ".xlsx"),
+    *(".feather", ".ipc", ".pq", ".orc", ".avro", ".pkl"),
+    *(".gz", ".bz2", ".xz", ".zst", ".zip", ".tar"),
+}
 # Schemes of databases and of servers, which are not locations of a Delta table.
 DATABASES = {"duckdb", "jdbc", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 SERVERS = {"ftp", "http", "https", "sftp"}

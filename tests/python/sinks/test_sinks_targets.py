@@ -208,3 +208,18 @@ def test_local_path_that_the_library_of_delta_reads_otherwise_is_refused(name: s
     with pytest.raises(cf.InvalidParameterError, match=r"^target .* must not have"):
         sink_of(tmp_path / name / "table", None)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["zip://x.zip", "unity://catalog.table", "wasbs://user:word@host/table"])
+def test_url_that_the_library_of_delta_does_not_know_is_refused_before_a_request(target: str) -> None:
+    with LocalService(transactions=20) as service, service.client() as client:
+        with pytest.raises(cf.InvalidParameterError, match=r"^target \(\w+://\.\.\.\) must be a local path or a URL"):
+            client.blocks().sync(target)
+        assert service.request_count == 0
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.pq", "t.avro", "t.csv.bz2", "t.jsonl.zst", "t.Parquet.GZ", "t.tar"])
+def test_name_of_a_file_is_no_directory_of_a_table(name: str, tmp_path: Path) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"^target \(.*\) must not be a file"):
+        sink_of(tmp_path / name, None)
+    assert list(tmp_path.iterdir()) == []
