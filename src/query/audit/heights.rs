@@ -49,6 +49,11 @@ impl Heights {
         self.continued = Some(height);
     }
 
+    /// Height of the latest returned record, if its page was in order.
+    pub fn latest(&self) -> Option<i64> {
+        self.latest
+    }
+
     /// Takes the heights of a response, of whose rows some were returned before, or none is.
     pub fn on_response(
         &mut self,

@@ -88,7 +88,7 @@ impl ListAudit {
             returned: offset,
             has_equal_records: false,
             repeats: Repeats::default(),
-            unreturned: Unreturned::default(),
+            unreturned: Unreturned::new(subject.has_blocks),
             growth: Growth::default(),
             had_records: false,
             is_whole: false,
@@ -202,7 +202,7 @@ impl ListAudit {
         self.check_order(response, returned, &kept)?;
         for row in &kept {
             let offset = self.next - (returned.rows.end - row) as u64;
-            self.unreturned.on_returned(response.rows.key(*row), offset);
+            self.unreturned.on_returned(response.rows, *row, offset);
         }
         self.check_keys(response, &kept)
     }
@@ -347,6 +347,7 @@ impl ListAudit {
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
+            self.unreturned.reason(self.heights.latest()).map(Message::from),
             self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
             self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
         ];

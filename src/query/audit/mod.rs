@@ -17,6 +17,7 @@
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
+//! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |

@@ -12,6 +12,8 @@ pub struct Subject {
     pub kind: ListKind,
     pub order: Order,
     pub has_unique_keys: bool,
+    /// True if records show their blocks.
+    pub has_blocks: bool,
     pub page_size: u64,
     pub max_page_size: u64,
     /// True if reported growth is compared with the head of the list: one request more, for a reason at most.

@@ -36,6 +36,7 @@ const LIST: Subject = Subject {
     kind: ListKind::Growing,
     order: Order::NewestFirst,
     has_unique_keys: false,
+    has_blocks: true,
     page_size: 3,
     max_page_size: 6,
     compares_growth: false,

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use super::known_keys::KnownKeys;
 use super::looks::{page_of_both, position};
-use crate::query::snapshot::{PageRequest, Response};
+use crate::query::snapshot::{PageRequest, Response, Rows};
 
-/// Pairs that are kept: those of the pages that can be in flight together.
+/// Pairs that are kept: those of the pages that can be in flight together, and as many of returned records.
 const KEPT: usize = 1_024;
 /// Requests for a place that the responses do not show.
 const MAX_LOOKS: u32 = 8;
@@ -25,6 +25,8 @@ struct Pair {
     offset: u64,
     /// True if the upper one is below a record that was returned of the same response.
     is_below_returned: bool,
+    /// Height of the lower one, if the chain that has the upper one has it as well: both show their blocks, or none does.
+    settled: Option<i64>,
 }
 
 /// The keys of the records that were returned.
@@ -49,6 +51,8 @@ impl Known<'_> {
 #[derive(Debug, Default)]
 pub struct Unreturned {
     pairs: VecDeque<Pair>,
+    /// The latest returned records, each with the one above it, for a reading that takes the place of this one.
+    returned: VecDeque<Pair>,
     looks: u32,
     /// Pages of returned records at the place of the first open pair.
     passed_pages: u32,
@@ -56,24 +60,47 @@ pub struct Unreturned {
     passed_records: u64,
     /// True if some pairs are of a discarded reading, and so their offsets.
     is_continued: bool,
+    /// True if records show their blocks.
+    has_blocks: bool,
+    /// The greatest height of a record below a returned one of its chain, where the list does not show it any more.
+    lost: Option<i64>,
 }
 
 impl Unreturned {
+    pub fn new(has_blocks: bool) -> Self {
+        Self { has_blocks, ..Self::default() }
+    }
+
     /// Pairs of a reading of the same list that was discarded, with the records that it returned last. A record below another
     /// one stays there: if this reading has the upper one, it has the lower one as well, or the list has lost it.
     pub fn after(discarded: Self, returned: impl Iterator<Item = u64>) -> Self {
         let returned: Vec<u64> = returned.collect();
-        let pairs = returned.windows(2).map(|keys| (keys[0], keys[1]));
-        let pairs = discarded.pairs.into_iter().map(|pair| (pair.above, pair.below)).chain(pairs);
-        let pairs = pairs.map(|(above, below)| Pair { above, below, offset: 0, is_below_returned: false });
-        Self { pairs: pairs.collect(), is_continued: true, ..Self::default() }
+        let has_blocks = discarded.has_blocks;
+        let received = discarded.pairs.into_iter().chain(discarded.returned);
+        let received = received.map(|pair| (pair.above, pair.below, pair.settled.filter(|_| has_blocks)));
+        let pairs = received.chain(returned.windows(2).map(|keys| (keys[0], keys[1], None)));
+        let pairs =
+            pairs.map(|(above, below, settled)| Pair { above, below, offset: 0, is_below_returned: false, settled });
+        Self { pairs: pairs.collect(), is_continued: true, ..Self::new(has_blocks) }
     }
 
-    /// Takes the offset of a record that is about to be returned.
-    pub fn on_returned(&mut self, key: u64, offset: u64) {
+    /// Takes a record that is about to be returned, and its offset.
+    pub fn on_returned(&mut self, rows: &dyn Rows, row: usize, offset: u64) {
         if self.is_continued {
+            let key = rows.key(row);
             self.pairs.iter_mut().filter(|pair| pair.above == key).for_each(|pair| pair.offset = offset);
         }
+        if row > 0 && self.has_blocks {
+            self.returned.truncate(KEPT - 1);
+            self.returned.push_front(self.pair(rows, row, offset.saturating_sub(1)));
+        }
+    }
+
+    /// A row and the one above it, which has this offset.
+    fn pair(&self, rows: &dyn Rows, row: usize, offset: u64) -> Pair {
+        let shows_chain = |row: usize| rows.block(row).is_some() || !self.has_blocks;
+        let settled = rows.height(row).filter(|_| shows_chain(row) && shows_chain(row - 1));
+        Pair { above: rows.key(row - 1), below: rows.key(row), offset, is_below_returned: false, settled }
     }
 
     /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`.
@@ -93,11 +120,10 @@ impl Unreturned {
         let above = if is_below_returned { 1..returned.start } else { 1..1 };
         let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
         for row in overlap.chain(from..rows.len()) {
-            let below = rows.key(row);
-            if !known.contains(below) {
+            if !known.contains(rows.key(row)) {
                 let offset = first + row as u64 - 1;
                 let is_below_returned = is_below_returned && row >= from;
-                self.pairs.push_back(Pair { above: rows.key(row - 1), below, offset, is_below_returned });
+                self.pairs.push_back(Pair { is_below_returned, ..self.pair(rows, row, offset) });
             }
         }
         if self.pairs.len() > KEPT {
@@ -131,7 +157,9 @@ impl Unreturned {
         let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
         let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
         let before = self.pairs.len();
-        self.pairs.retain(|pair| !shown.contains(&pair.above));
+        let is_gone = |pair: &Pair| shown.contains(&pair.above);
+        self.lost = self.pairs.iter().filter(|pair| is_gone(pair)).filter_map(|pair| pair.settled).max().max(self.lost);
+        self.pairs.retain(|pair| !is_gone(pair));
         if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
             self.passed_pages += 1;
             self.passed_records += keys.len() as u64;
@@ -147,6 +175,15 @@ impl Unreturned {
         }
         self.looks += 1;
         self.looks < MAX_LOOKS
+    }
+
+    /// Why a list whose last returned record is of this height may lack records. The oldest ones may have left the list.
+    pub fn reason(&self, lowest: Option<i64>) -> Option<String> {
+        let height = self.lost.filter(|height| lowest.is_some_and(|lowest| *height >= lowest))?;
+        Some(format!(
+            "A response showed a record of height {height} below one that was returned, and a later response did not: a part of \
+             the service may lack it, or removed it. Run the query again."
+        ))
     }
 
     /// True if a record that was not returned is in a response. Where some are equal, only both records of a pair show it.

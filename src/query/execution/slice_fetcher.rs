@@ -325,6 +325,7 @@ fn subject(query: &Query, wanted: Option<u64>) -> Subject {
         kind: spec.kind,
         order: endpoint.order,
         has_unique_keys: endpoint.has_unique_keys,
+        has_blocks: endpoint.record().block().is_some(),
         page_size: spec.page_size,
         max_page_size: spec.max_page_size,
         compares_growth: spec.kind == ListKind::Growing,

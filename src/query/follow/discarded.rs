@@ -71,10 +71,15 @@ impl Shown {
         counts.collect()
     }
 
-    /// The greatest height of a record that a round lacks, in a block of its chain.
-    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>) -> Option<i64> {
-        let joint = self.rows.iter().filter_map(block).filter(|block| round.blocks.contains(block)).max()?;
-        let of_chain = self.rows.iter().filter_map(id).filter(|(height, _)| *height <= joint.0);
+    /// The greatest height of a record that a round lacks, in a block of its chain. Where records do not show their blocks, those
+    /// of one round are compared by themselves: the round is repeated if the chain was reorganized meanwhile.
+    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>, is_of_round: bool) -> Option<i64> {
+        let is_of_chain = |row: &&RowFacts| match block(row) {
+            Some(block) => round.blocks.contains(&block),
+            None => is_of_round && id(row).is_some_and(|id| round.ids.contains(&id)),
+        };
+        let joint = self.rows.iter().filter(is_of_chain).filter_map(|row| row.height).max()?;
+        let of_chain = self.rows.iter().filter_map(id).filter(|(height, _)| *height <= joint);
         let missing = of_chain.filter(|id| complete.contains(&id.0) && !round.ids.contains(id));
         missing.map(|(height, _)| height).max()
     }
@@ -99,15 +104,13 @@ impl Responses {
         std::mem::take(self).latest.into()
     }
 
-    /// Returns what a round lacks of these responses: `rows` are all its records of the heights `complete`, from the
-    /// responses `round`.
+    /// Returns what a round lacks of these responses, or of its own: `rows` are all its records of the heights `complete`,
+    /// from the responses `round`.
     pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {
-        if self.latest.is_empty() {
-            return None;
-        }
         let records =
             Records { ids: rows.iter().filter_map(id).collect(), blocks: rows.iter().filter_map(block).collect() };
-        let missing = self.latest.iter().find_map(|shown| shown.missing(&records, complete));
+        let own = round.latest.iter().find_map(|shown| shown.missing(&records, complete, true));
+        let missing = own.or_else(|| self.latest.iter().find_map(|shown| shown.missing(&records, complete, false)));
         missing.map(Lacking::Record).or_else(|| self.fewer_than_counted(round).map(Lacking::Count))
     }
 

@@ -288,12 +288,13 @@ impl Follower {
         self.discarded = Responses::default();
     }
 
-    /// Fails if records of some heights, which are all of a round, lack some that a discarded round had. In a list that forgets
-    /// its oldest records, the lowest height may have lost some, and those below all of them.
+    /// Fails if records of some heights, which are all of a round, lack some that a response of it or of a discarded round had.
+    /// Heights that are not due may still gain records. In a list that forgets its oldest records, the lowest height may have lost
+    /// some, and those below all of them.
     pub(super) fn compare_with_discarded(&self, rows: &[RowFacts], heights: RangeInclusive<i64>) -> Result<(), Error> {
         let lowest = rows.iter().filter_map(|row| row.height).min().unwrap_or(i64::MAX);
         let kept_from = if self.spec.forgets == Forgets::LastYear { lowest.saturating_add(1) } else { i64::MIN };
-        let heights = kept_from.max(*heights.start())..=*heights.end();
+        let heights = kept_from.max(*heights.start())..=self.round.target.min(*heights.end());
         let lacking = self.discarded.lacking(rows, &heights, &self.round.shown);
         lacking.map_or(Ok(()), |lacking| Err(self.spec.lacking(lacking)))
     }

@@ -32,6 +32,32 @@ fn unreturned_record_that_was_deleted_is_dropped() {
 }
 
 #[test]
+fn record_that_is_gone_below_a_returned_one_of_its_chain_is_a_reason() {
+    for (lowest, is_doubted) in [(4, true), (5, true), (6, false)] {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (3, lowest, 1)]), 1).unwrap();
+        let request = PageRequest::first(3);
+        take_as(&mut audit, request, &Page(vec![(2, 6, 6), (9, 5, 5)]), 1, None, 0..0).unwrap();
+        look(&mut audit, &Page(vec![(2, 6, 6), (3, lowest, 1)]), 1).unwrap();
+        assert!(!audit.is_open(&WHOLE));
+        // A list that ends above the record may have forgotten it.
+        assert_eq!(doubts(&audit).contains("showed a record of height 5 below"), is_doubted, "{lowest}");
+    }
+}
+
+#[test]
+fn record_that_only_a_discarded_reading_returned_below_one_of_its_chain_is_a_reason() {
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    take(&mut discarded, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (9, 5, 5)]), 2).unwrap();
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+    let rows = Page(vec![(1, 8, 8), (2, 6, 6), (3, 4, 4)]);
+    take(&mut audit, 1, &rows, 1).unwrap();
+    look(&mut audit, &rows, 1).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+    assert!(doubts(&audit).contains("showed a record of height 5 below"));
+}
+
+#[test]
 fn unreturned_record_whose_place_no_response_shows_raises() {
     let mut audit = audit_of_unreturned();
     (0..7).for_each(|_| look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::world::{Chain, Change, MAX_STEPS, Run, Stepped, spec};
 use crate::client::Error;
-use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Poll, Request, Start};
+use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Poll, Request, Shown, Start};
 
 #[test]
 fn round_that_failed_is_read_again_although_it_has_shown_the_head() {
@@ -65,6 +65,26 @@ fn round_that_lacks_records_of_a_discarded_one_is_discarded() {
             run.follower.repeat();
             run.step_to(&chain, Stepped::Finished);
             assert_eq!(run.consumer, run.expected(-1), "{lost:?} {changes:?}");
+        }
+    }
+}
+
+#[test]
+fn round_that_lacks_a_record_which_it_was_shown_is_discarded() {
+    let whole = Chain::new(20, 2);
+    for lost in [0, 5, 17] {
+        for changes in [Changes::Held, Changes::Undone] {
+            let mut part = whole.clone();
+            part.lose(lost, 1);
+            let mut run = Run::new(FollowSpec { poll: Poll::Once, ..spec(changes, 2, 5) }, Start::Height(0));
+            run.step(&part).unwrap();
+            // The read of the list has discarded this response.
+            run.follower.on_shown(vec![Shown { rows: whole.list(), is_first: true, count: None }]);
+            let error = end_of_round(&mut run, &part).unwrap_err();
+            assert!(error.to_string().contains("lacks a record"), "{lost} {changes:?}: {error}");
+            run.follower.repeat();
+            run.step_to(&whole, Stepped::Finished);
+            assert_eq!(run.consumer, run.expected(-1), "{lost} {changes:?}");
         }
     }
 }

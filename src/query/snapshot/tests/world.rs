@@ -127,6 +127,7 @@ impl<'a> World<'a> {
             kind: spec.kind,
             order: Order::NewestFirst,
             compares_growth: false,
+            has_blocks: true,
             has_unique_keys: self.bounds.symbols == 0,
             page_size: spec.page_size,
             max_page_size: spec.max_page_size,
