@@ -33,3 +33,10 @@ def height_column(names: Iterable[str]) -> str | None:
     names = set(names)
     heights = (record["roles"]["height"] for record in RECORDS.values())
     return next((height for height in heights if height in names), None)
+
+
+def time_column(names: Iterable[str]) -> str | None:
+    """Return the column of the times of the blocks with these heights, among those of a table."""
+    names = set(names)
+    times = (record["roles"]["time"] for record in RECORDS.values() if record["roles"]["height"] is not None)
+    return next((time for time in times if time in names), None)

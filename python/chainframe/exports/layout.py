@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
 from chainframe._checks import check_choice, check_count
-from chainframe._declared import height_column
+from chainframe._declared import height_column, time_column
 from chainframe._objects import is_url, location
 from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
@@ -159,7 +159,7 @@ class _Plan:
         self._by = partition_by
         self._span = heights_per_partition
         self._max_rows = max_rows
-        self._time = next((field.name for field in rows.schema if str(field.type).startswith("timestamp")), "")
+        self._time = time_column(rows.schema.names) or ""
         if partition_by == "day" and not self._time:
             raise InvalidParameterError("must be height, since the records have no time", parameter="partition_by")
         columns = [self._height, *([self._time] if partition_by == "day" else []), FRAGMENT]

@@ -139,6 +139,21 @@ def test_compacted_series_has_the_same_rows_in_order(series: Path, tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {"lake"}
 
 
+def test_days_are_those_of_the_blocks_whatever_the_order_of_columns(tmp_path: Path) -> None:
+    day = 86_400
+    crossing: dict[str, Any] = {"zone_block_height": 5, "zone_block_time": day, "main_block_time": 3 * day}
+    with LocalService(data={"cross_chain_transactions": [crossing]}) as service, service.client() as client:
+        query = client.cross_chain_transactions()
+        query.to_parquet(tmp_path / "0", columns=["main_block_time", "zone_block_time", "zone_block_height"])
+        exports.compact(tmp_path / "0", tmp_path / "lake", partition_by="day")
+        expected = query.collect()[0].zone_block_time
+        assert expected is not None
+        assert [folder.name for folder in (tmp_path / "lake").iterdir()] == [f"day={expected.date()}"]
+        query.to_parquet(tmp_path / "1", columns=["main_block_time", "zone_block_height"])
+        with pytest.raises(cf.InvalidParameterError, match="partition_by must be height, since the records have no"):
+            exports.compact(tmp_path / "1", tmp_path / "other", partition_by="day")
+
+
 def test_compression_is_an_option(series: Path, tmp_path: Path) -> None:
     names: list[Any] = ["zstd", "snappy", "none"]
     for name in names:
