@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.datasets.projection import Columns
 
-# Most bytes of records that are kept for later scans.
+# Most bytes of records that one fetch keeps for later scans, and that all those before it keep.
 MAX_BYTES = 256 << 20
 
 
@@ -34,12 +34,12 @@ class Fetch:
         # Number of batches before the first that is kept, and those that each scan has read.
         self._dropped = 0
         self._read: dict[object, int] = {}
-        self._bytes = 0
+        self.bytes = 0
 
     @property
     def is_kept(self) -> bool:
         """True if another scan can begin with the first record."""
-        return self._bytes <= MAX_BYTES and self._error is None
+        return self.bytes <= MAX_BYTES and self._error is None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         scan = object()
@@ -71,7 +71,7 @@ class Fetch:
                     self.is_finished = True
                     return None
                 self._batches.append(batch)
-                self._bytes += batch.nbytes
+                self.bytes += batch.nbytes
             batch = self._batches[at]
             self._read[scan] += 1
             if not self.is_kept:
@@ -87,8 +87,8 @@ class SharedDataset(Dataset):
     def __init__(self, query: Query[Any], expression: pc.Expression | None = None) -> None:
         super().__init__(query, expression)
         self._lock = Lock()
-        # By filter; `None` for the list without one.
-        self._fetches: dict[str | None, Fetch] = {}
+        # With their filters; `None` for the list without one. The text of a filter does not have all its values.
+        self._fetches: list[tuple[pc.Expression | None, Fetch]] = []
 
     def _scanner_of(self, columns: Columns | None, expression: pc.Expression | None, batch_size: int) -> Scanner:
         return _SharedScanner(self, self._query, columns, expression, batch_size)
@@ -96,26 +96,39 @@ class SharedDataset(Dataset):
     def fetch(self, expression: pc.Expression | None) -> Fetch:
         """The records that a filter may accept, as far as they were fetched."""
         with self._lock:
-            whole = self._fetches.get(None)
+            whole = self._kept(None)
             # The whole list has what any filter accepts. The rest of it may cost more than what the filter leaves.
-            if whole is not None and whole.is_kept and (expression is None or whole.is_finished):
+            if whole is not None and (expression is None or whole.is_finished):
                 return whole
-            filtered = None if expression is None else self._fetches.get(str(expression))
-            if filtered is not None and filtered.is_kept:
+            if filtered := self._kept(expression):
                 return filtered
             # All columns are decoded, since a later scan may need others.
             scanner = Scanner(self._query, None, expression, BATCH_SIZE)
-            key = None if expression is None or scanner.reads_whole_list else str(expression)
-            found = self._fetches.get(key)
-            if found is None or not found.is_kept:
-                found = self._fetches[key] = Fetch(scanner)
-            return found
+            if not scanner.reads_whole_list:
+                return self._begun(scanner, expression)
+            return whole or self._begun(scanner, None)
+
+    def _kept(self, expression: pc.Expression | None) -> Fetch | None:
+        """The fetch of this filter, if a scan can begin with its first record."""
+        return next((fetch for other, fetch in self._fetches if fetch.is_kept and _are_equal(expression, other)), None)
+
+    def _begun(self, scanner: Scanner, expression: pc.Expression | None) -> Fetch:
+        self._fetches = [kept for kept in self._fetches if kept[1].is_kept]
+        while sum(fetch.bytes for _, fetch in self._fetches) > MAX_BYTES:
+            del self._fetches[0]
+        fetch = Fetch(scanner)
+        self._fetches.append((expression, fetch))
+        return fetch
 
     def filter(self, expression: pc.Expression) -> SharedDataset:
         return SharedDataset(self._query, self._combined(expression))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedDataset, (self._query, self._expression)
+
+
+def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - the types of pyarrow lack `equals`
+    return one is other if one is None or other is None else bool(one.equals(other))
 
 
 class _SharedScanner(Scanner):

@@ -139,3 +139,34 @@ def test_report_of_a_shared_scan_is_that_of_its_fetch(query: cf.Query[cf.Block])
     for _ in range(2):
         dataset.to_table(columns=["height"])
         assert (dataset.report.complete, dataset.report.records) == (True, len(query.collect()))
+
+
+def test_long_filters_that_differ_in_the_middle_are_fetched_apart(service: LocalService) -> None:
+    client = service.client(rate_limit=None)
+    heights = [block.height for block in client.blocks().collect()]
+    # Few heights are requested one by one.
+    frame = client.blocks(page_size=2).scan()
+    for left_out in (20, 22, 24):
+        wanted = [height for index, height in enumerate(heights[:80:2]) if index != left_out]
+        found = frame.filter(pl.col("height").is_in(wanted)).collect()
+        assert sorted(found["height"].to_list(), reverse=True) == wanted
+
+
+def test_kept_records_of_all_filters_are_bounded(
+    service: LocalService, query: cf.Query[cf.Block], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heights = [block.height for block in query.collect()]
+    dataset = SharedDataset(query)
+    filters = [pc.field("height") == height for height in heights[:10]]
+    size = next(iter(dataset.to_batches(filter=filters[0]))).nbytes
+    monkeypatch.setattr(shared, "MAX_BYTES", 2 * size)
+
+    def requested(number: int) -> int:
+        service.reset_request_log()
+        assert dataset.to_table(filter=filters[number])["height"].to_pylist() == [heights[number]]
+        return service.request_count
+
+    for number in range(10):
+        requested(number)
+    # The latest ones are kept.
+    assert [requested(number) > 0 for number in (9, 8, 0)] == [False, False, True]
