@@ -1,6 +1,6 @@
 """`_manifest.json`: the state of an export, and the journal of its changes while it runs.
 
-The manifest is written when a run begins and when the export is complete. In between each commit appends one line to
+The manifest is written when a run begins and when it ends, complete or not. In between each commit appends one line to
 `_journal.jsonl`: what changed, not the whole state, so that the bytes written grow with the number of files and not
 with its square. A line that a crash cut short is ignored: its files are removed and fetched again.
 """
