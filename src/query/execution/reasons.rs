@@ -85,9 +85,10 @@ pub(super) fn at_window(query: &Query, name: &str, records: u64, total: Option<u
 pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     let mut reasons = fetcher.audit.doubts();
     let records = fetcher.list.returned();
-    // More records than can be paged through are no contradiction: `limits` reports them.
+    // More records than can be paged through are no contradiction: `limits` reports them. Nor are more than were wanted.
+    let may_have_more = fetcher.is_cut() || is_at_cap(query, fetcher);
     if let Some(total) = fetcher.list.contradicted_total()
-        && !(total > records && is_at_cap(query, fetcher))
+        && !(total > records && may_have_more)
     {
         let name = label(query, fetcher);
         reasons.insert(0, format!("The API reports {}{name} but returned {records}", counted(total, "record")).into());

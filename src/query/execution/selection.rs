@@ -54,6 +54,14 @@ impl Selection {
             Self::Rows(rows) | Self::Hashes { rows, .. } => Some(rows),
         }
     }
+
+    /// Number of received rows up to the last of the first `count` selected ones.
+    pub fn received(&self, count: usize) -> usize {
+        match (self.rows(), count.checked_sub(1)) {
+            (Some(rows), Some(last)) => rows[last] as usize + 1,
+            _ => count,
+        }
+    }
 }
 
 /// Selects rows of one slice; a row that contradicts the arguments is dropped, with a reason.

@@ -161,12 +161,10 @@ impl ListReader {
         self.list().returned
     }
 
-    /// Number of records that the API reports, if it is not that of the returned ones. A list of which only the beginning was
-    /// wanted has more.
+    /// Number of records that the API reports, if it is not that of the returned ones.
     pub fn contradicted_total(&self) -> Option<u64> {
         let total = self.snapshot().total?;
-        let is_beginning = self.end() == Some(End::Wanted) && total > self.returned();
-        (total != self.returned() && !is_beginning).then_some(total)
+        (total != self.returned()).then_some(total)
     }
 
     pub fn snapshot(&self) -> &Snapshot {

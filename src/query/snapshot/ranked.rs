@@ -177,18 +177,14 @@ impl RankedReader {
     }
 
     fn is_last(&self, request: &PageRequest, response: &Response<'_>) -> bool {
-        let is_wanted = self.list.spec.wanted.is_none_or(|wanted| self.list.returned < wanted);
-        !is_wanted || response.rows.len() == 0 || response.total_pages.is_some_and(|pages| request.page >= pages)
+        response.rows.len() == 0 || response.total_pages.is_some_and(|pages| request.page >= pages)
     }
 
     fn after_last(&mut self, request: &PageRequest, response: &Response<'_>) {
         let is_only = request.page == 1 && response.total_pages.is_some_and(|pages| pages <= 1);
         let is_empty = response.rows.len() == 0 && self.list.returned == 0 && self.pages.is_none();
         let read = (request.page - 1) * self.list.snapshot.page_rows() + response.rows.len() as u64;
-        let has_wanted = self.list.spec.wanted.is_some_and(|wanted| self.list.returned >= wanted);
-        if has_wanted {
-            self.list.end_with(End::Wanted);
-        } else if read >= self.list.spec.window() {
+        if read >= self.list.spec.window() {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {
             self.list.end_with(End::List);

@@ -101,8 +101,6 @@ pub enum End {
     Unsettled,
     /// Records of a ranked list were removed after they were returned.
     Shrunk,
-    /// As many records of a ranked list were returned as are wanted. The list may have more.
-    Wanted,
 }
 
 /// One request: a page of the list up to a height.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,10 +13,10 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
 from conftest import needs_extra
-from strict_server import Response, StrictServer, error, page_of, rows_of
+from strict_server import Request, Response, StrictServer, error, page_of, rows_of, total_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from conftest import Sample
@@ -57,6 +58,60 @@ def test_cursor_after_every_record_resumes_with_the_next(client: cf.Client, samp
     for taken in range(4):
         assert client.resume(query.cursor).to_dicts() == whole[taken:]
         assert next(stream).to_dict() == whole[taken]
+
+
+# A call with a filter that the server ignores, and a record that meets it or not.
+IGNORED: list[tuple[str, dict[str, Any], Callable[[int, bool], dict[str, Any]]]] = [
+    (
+        "tokens",
+        {"protocol_type": "token_20"},
+        lambda index, is_met: {"tokenContractAddress": f"0x{index:x}", "protocolType": "ERC20" if is_met else "ERC721"},
+    ),
+    (
+        "token_transfers",
+        {"token_contract_address": "0xaa", "min_amount": 5},
+        lambda index, is_met: {
+            **block_of(index),
+            "txid": f"0x{index:x}",
+            "tokenContractAddress": "0xaa",
+            "amount": "9" if is_met else "1",
+        },
+    ),
+    (
+        "large_transactions",
+        {"min_amount": 500},
+        lambda index, is_met: {**block_of(index), "txid": f"0x{index:x}", "amount": "900" if is_met else "100"},
+    ),
+]
+
+
+def block_of(index: int) -> dict[str, str]:
+    return {"height": str(1_000 - index), "blockHash": f"0xb{index:x}"}
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("call", "arguments", "record"), IGNORED, ids=[call for call, *_ in IGNORED])
+def test_cursor_in_a_page_that_max_items_cuts_resumes_with_the_next_record(
+    server: StrictServer, call: str, arguments: dict[str, Any], record: Callable[[int, bool], dict[str, Any]]
+) -> None:
+    # Two of three records meet the filter; the others are left out.
+    records = [record(index, index % 3 != 0) for index in range(40)]
+
+    def page(request: Request) -> Response:
+        number, size = int(request.query["page"]), int(request.query["limit"])
+        counts = {"totalPage": str(-(-len(records) // size)), "limit": str(size), **total_of(call, len(records))}
+        return page_of(call, records[(number - 1) * size : number * size], **counts)
+
+    server.on(call, page)
+    client = server.client()
+    for max_items in (5, 9, 17, 25):
+        query = getattr(client, call)(**arguments, page_size=10, max_items=max_items)
+        whole = query.collect().to_dicts()
+        assert len(whole) == max_items
+        stream = iter(query)
+        for taken in range(max_items):
+            assert client.resume(query.cursor).to_dicts() == whole[taken:]
+            assert next(stream).to_dict() == whole[taken]
 
 
 def test_cursor_of_a_batch_and_of_a_resumed_query_resumes(client: cf.Client) -> None:

@@ -204,7 +204,7 @@ impl Delivery<'_> {
                 let list = ListPage {
                     page,
                     offset,
-                    received: if is_cut { columns } else { received },
+                    received: if is_cut { received.slice(0, selection.received(rows)) } else { received },
                     received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                     before,
                     after: self.current.latest.clone(),

@@ -152,16 +152,15 @@ impl Resume for ListPage {
             None if !is_whole => row,
             Some(_) | None => self.received.rows(),
         };
-        let read = rows.min(self.received.rows());
         let list = match &self.after {
             Some(after) if is_whole => after.lock().clone(),
-            _ => self.before.clone().advanced(&self.received, read),
+            _ => self.before.clone().advanced(&self.received, rows),
         };
         let mut at = Cursor::at(query, *slice, self.offset + rows as u64, list, remaining);
-        let latest = (rows.saturating_sub(LATEST_KEYS)..read).map(|row| Rows::key(&self.received, row));
+        let latest = (rows.saturating_sub(LATEST_KEYS)..rows).map(|row| Rows::key(&self.received, row));
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
         at.latest = latest.collect();
-        let last = read.checked_sub(1).filter(|_| self.has_falling_heights);
+        let last = rows.checked_sub(1).filter(|_| self.has_falling_heights);
         at.height = last.and_then(|row| Rows::height(&self.received, row));
         at.repeats = repeats.collect();
         at.reasons.clone_from(&self.doubts);

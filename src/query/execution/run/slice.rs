@@ -77,9 +77,7 @@ impl Run {
             if fetcher.list.end() == Some(End::UnknownLength) && self.whole.is_none() {
                 self.output.report.add_reason(UNKNOWN_LENGTH);
             }
-            // The count of a list of which only the beginning was read is that of more records.
-            let reasons = if fetcher.is_cut() { fetcher.audit.doubts() } else { contradictions(&self.query, fetcher) };
-            for reason in reasons {
+            for reason in contradictions(&self.query, fetcher) {
                 self.output.report.add_contradiction(reason);
             }
             self.finish();
