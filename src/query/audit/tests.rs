@@ -354,7 +354,7 @@ fn growth_that_shows_an_older_record_is_compared_with_the_first_page() {
             Ok::<_, String>(audit.next_request(&WHOLE).map(|request| (request.page, request.limit)))
         };
         assert_eq!(take(PageRequest::first(3), &heights(&[9, 8, 7]), 3), Ok(None));
-        let probe = PageRequest { page: 4, purpose: Purpose::CountProbe, ..PageRequest::first(1) };
+        let probe = PageRequest { page: 4, purpose: Purpose::Probe, ..PageRequest::first(1) };
         assert_eq!(take(probe, &rows(&[fourth]), 0), Ok(Some((4, 1))));
         let mut result = take(PageRequest::of_audit(4, 1), &rows(&[fourth]), 0);
         if !first_page.is_empty() {
@@ -379,7 +379,7 @@ fn part_of_the_service_that_knows_no_growth_shows_no_older_record() {
         audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
     };
     assert_eq!(take(PageRequest::first(3), &[9, 8, 7], 2, 3), None);
-    let probe = PageRequest { page: 4, purpose: Purpose::CountProbe, ..PageRequest::first(1) };
+    let probe = PageRequest { page: 4, purpose: Purpose::Probe, ..PageRequest::first(1) };
     assert_eq!(take(probe, &[6], 7, 0), Some((4, 1)));
     assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 4, 0), Some((4, 1)));
     assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 7, 0), Some((1, 6)));

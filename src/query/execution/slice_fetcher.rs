@@ -348,7 +348,7 @@ pub(super) fn response(page: &Page) -> Response<'_> {
 /// True if an empty response would contradict what is known of the list.
 fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
     match request.purpose {
-        Purpose::CountProbe => request.page == 1,
+        Purpose::Probe => request.page == 1,
         // They are requested where the list is expected to have moved to.
         Purpose::FinalLook => false,
         // The pages of one block had records.

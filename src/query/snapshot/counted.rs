@@ -9,7 +9,7 @@
 //! | | | no new rows, or no count | as in `Around` |
 //! | `Around` | page around the next record | new rows | `Around`; `Ahead` once the list is stable |
 //! | | | no new rows, drift | `Around` |
-//! | | | no new rows, no drift; or no count | `Measure`, then `Single` |
+//! | | | no new rows, no drift; or no count | `Measure`, then `Single`; `Around` if the pages have a fixed size |
 //! | `Measure` | the next record alone, for the drift | has a count, or none | `Around`, then `Single` or `Measure` |
 //! | `Single` | the next record alone | at its offset | `Single` |
 //! | | | at another offset | `Single` |
@@ -64,7 +64,7 @@ impl CountedReader {
         if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
             return Err(self.list.drift_error("a page ends below the last record of the list by its count"));
         }
-        let attempt = if let Phase::Around(attempt) = self.phase { attempt } else { Attempt::First };
+        let attempt = if let Phase::Around(attempt) = self.phase { attempt } else { Attempt::Expected };
         let Some(offset) = self.list.snapshot.offset_by_count(view) else {
             self.phase = self.after_miss(attempt);
             return self.list.miss(view);
@@ -73,8 +73,8 @@ impl CountedReader {
         let rows = self.list.new_rows(view, offset);
         if rows.is_empty() {
             // Without drift, such a page will not show the next record.
-            let next = self.after_miss(attempt.max(Attempt::Second));
-            self.phase = if has_drifted { Phase::Around(Attempt::First) } else { next };
+            let next = self.after_miss(attempt.max(Attempt::Observed));
+            self.phase = if has_drifted { Phase::Around(Attempt::Expected) } else { next };
             return self.list.miss(view);
         }
         let are_mostly_known = rows.start * 2 > view.rows.len();
@@ -85,7 +85,7 @@ impl CountedReader {
             // Pages requested ahead are of use unless most of their records were returned.
             Phase::Ahead if !(has_drifted && are_mostly_known) => {}
             Phase::Around(_) if self.list.is_stable() => self.go_ahead(),
-            _ => self.phase = Phase::Around(Attempt::First),
+            _ => self.phase = Phase::Around(Attempt::Expected),
         }
         if is_within && !self.list.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
     }
@@ -94,9 +94,9 @@ impl CountedReader {
     fn after_miss(&self, attempt: Attempt) -> Phase {
         let has_single = !self.list.snapshot.has_fixed_pages();
         match attempt {
-            Attempt::Third => Phase::Single,
-            Attempt::First | Attempt::Second if has_single => Phase::Measure,
-            Attempt::First | Attempt::Second => Phase::Around(Attempt::Second),
+            Attempt::Measured => Phase::Single,
+            Attempt::Expected | Attempt::Observed if has_single => Phase::Measure,
+            Attempt::Expected | Attempt::Observed => Phase::Around(Attempt::Observed),
         }
     }
 
@@ -105,13 +105,13 @@ impl CountedReader {
         if let Some(offset) = offset {
             self.list.observe(view.position - offset);
         }
-        self.phase = Phase::Around(if offset.is_some() { Attempt::Third } else { Attempt::Second });
+        self.phase = Phase::Around(if offset.is_some() { Attempt::Measured } else { Attempt::Observed });
         self.list.miss(view)
     }
 
     fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let Some(offset) = self.list.snapshot.offset_of_one(view) else {
-            self.phase = Phase::Around(Attempt::Second);
+            self.phase = Phase::Around(Attempt::Observed);
             return self.list.miss(view);
         };
         self.list.observe(view.position - offset);
@@ -169,7 +169,7 @@ impl Reader for CountedReader {
         match self.phase {
             Phase::First | Phase::Ahead => list.page(list.next_page),
             Phase::Around(attempt) => list.page_around_next(attempt, 0),
-            Phase::Measure | Phase::Single => list.one_record(list.delivered.end(), Purpose::CountProbe),
+            Phase::Measure | Phase::Single => list.one_record(list.delivered.end(), Purpose::Probe),
         }
     }
 

@@ -261,13 +261,11 @@ impl Reader for RankedReader {
         match self.phase {
             Phase::Pass => self.list.page(self.list.next_page),
             Phase::Look { .. } => self.list.page(1),
-            Phase::Length => PageRequest { purpose: Purpose::CountProbe, ..PageRequest::first(1) },
+            Phase::Length => PageRequest { purpose: Purpose::Probe, ..PageRequest::first(1) },
             // A cache may have the page that was requested for the length.
-            Phase::Recount { .. } => PageRequest {
-                page: u64::from(self.miscounts) + 2,
-                purpose: Purpose::CountProbe,
-                ..PageRequest::first(1)
-            },
+            Phase::Recount { .. } => {
+                PageRequest { page: u64::from(self.miscounts) + 2, purpose: Purpose::Probe, ..PageRequest::first(1) }
+            }
         }
     }
 

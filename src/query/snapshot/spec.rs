@@ -115,9 +115,10 @@ pub struct PageRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Records,
-    /// One record. The number of pages of one record is the length of the list.
-    CountProbe,
-    /// A record of the first page, once more.
+    /// Shows where records are: the next one alone, a later page, or the number of pages of one record, which is the length
+    /// of the list.
+    Probe,
+    /// Shows that the list ends here: a record of the first page, once more, or no record behind the last one.
     FinalLook,
     /// Returned records, once more, for the audit. The reader does not take the response.
     Audit,

@@ -59,11 +59,11 @@ pub(super) struct Drift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Attempt {
     /// At the position that the growth of the latest responses leads to.
-    First,
-    /// At the position of the latest response, which showed the drift if the list has a length.
-    Second,
+    Expected,
+    /// At the position that the latest response leads to, which showed the drift if the list has a length.
+    Observed,
     /// At the same position, after one record alone did not contradict it.
-    Third,
+    Measured,
 }
 
 impl ListState {
@@ -156,7 +156,7 @@ impl ListState {
         // The largest page is the likeliest to contain the next record.
         let most = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
-        let growth = if attempt > Attempt::First { 0 } else { self.drift.growth.expected() };
+        let growth = if attempt > Attempt::Expected { 0 } else { self.drift.growth.expected() };
         let from = self.position(next - overlap.min(most - 1).min(next)) + growth;
         // While the list is stable, no page contains records that are not returned if another one shows as many that are.
         let is_stable = self.drift.offset == 0 && self.drift.misses == 0;

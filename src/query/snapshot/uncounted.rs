@@ -132,7 +132,7 @@ impl UncountedReader {
         } else if list.is_read() {
             Phase::TailLook { end: End::List }
         } else {
-            Phase::Overlap(Attempt::First)
+            Phase::Overlap(Attempt::Expected)
         };
         let history = History { has_changed: true, ..History::default() };
         Self { list, phase, height_bound: checkpoint.height_bound, earlier, history }

@@ -64,7 +64,7 @@ impl Adversary {
     }
 
     pub fn page(&self, defect: Option<Defect>, request: &PageRequest) -> u64 {
-        let is_ignored = defect == Some(Defect::PageIgnored) && request.purpose != Purpose::CountProbe;
+        let is_ignored = defect == Some(Defect::PageIgnored) && request.purpose != Purpose::Probe;
         if is_ignored { 1 } else { request.page }
     }
 

@@ -34,7 +34,8 @@ fn beginning_of_a_ranked_list_is_read_until_the_caller_stops() {
         assert_eq!(request.purpose, Purpose::Records, "the length is not needed");
         let end = request.page * request.limit;
         let rows = Keys((end - request.limit..end).collect());
-        let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: Some(99), total: None };
+        let response =
+            Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: Some(99), total: None };
         reader.on_response(&request, &response).unwrap();
         // Some of the records may have been left out of the result.
         assert_eq!((reader.end(), reader.returned()), (None, returned));

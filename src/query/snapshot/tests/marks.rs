@@ -48,7 +48,7 @@ fn stable_beginning_takes_its_pages_and_two_requests() {
         assert_eq!((keys, reader.end()), ((0..pages * 3).collect(), Some(End::List)));
         assert_eq!(requests.len() as u64, pages + 2);
         let mark = &requests[1];
-        assert_eq!((mark.page, mark.limit, mark.purpose), (pages, 3, Purpose::CountProbe));
+        assert_eq!((mark.page, mark.limit, mark.purpose), (pages, 3, Purpose::Probe));
         assert_eq!(requests[2].page, 1);
     }
 }

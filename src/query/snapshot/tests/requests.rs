@@ -18,7 +18,7 @@ fn overlapping_page(grown: &[i64], drift: i64, wanted: Option<u64>) -> (u64, u64
     for grown in grown {
         list.drift.growth.observe(*grown);
     }
-    reader.phase = Phase::Overlap(Attempt::First);
+    reader.phase = Phase::Overlap(Attempt::Expected);
     let request = ListReader::Uncounted(reader).next_request(0).expect("a request");
     (request.page, request.limit)
 }
@@ -53,10 +53,10 @@ fn second_request(records: u64, wanted: u64) -> Purpose {
 fn length_is_not_requested_for_a_few_pages_of_a_longer_list() {
     assert_eq!(second_request(60, 10), Purpose::Records);
     assert_eq!(second_request(60, 15), Purpose::Records);
-    assert_eq!(second_request(60, 16), Purpose::CountProbe);
+    assert_eq!(second_request(60, 16), Purpose::Probe);
     // All that the list may have.
     assert_eq!(second_request(6, 5), Purpose::Records);
-    assert_eq!(second_request(6, 6), Purpose::CountProbe);
+    assert_eq!(second_request(6, 6), Purpose::Probe);
 }
 
 #[test]
@@ -65,5 +65,5 @@ fn length_is_requested_where_pages_of_a_fixed_size_cannot_overlap() {
     let request = reader.next_request(0).expect("a request");
     let response = Response { rows: &Keys(vec![1, 2, 3]), page: None, limit: None, total_pages: Some(7), total: None };
     reader.on_response(&request, &response).unwrap();
-    assert_eq!(reader.next_request(0).map(|request| request.purpose), Some(Purpose::CountProbe));
+    assert_eq!(reader.next_request(0).map(|request| request.purpose), Some(Purpose::Probe));
 }

@@ -87,7 +87,7 @@ impl UncountedReader {
         // Page 1 begins with returned records.
         self.list.drift = Drift { offset: -(self.list.delivered.end() as i64), ..Drift::default() };
         self.history = History::default();
-        self.phase = Phase::Overlap(Attempt::First);
+        self.phase = Phase::Overlap(Attempt::Expected);
         true
     }
 }

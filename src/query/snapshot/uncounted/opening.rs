@@ -69,7 +69,7 @@ impl UncountedReader {
                 self.list.next_page = 1;
                 Phase::Ahead { new_mark: Some((view.position as u64 + row as u64, keys[row])) }
             }
-            None => Phase::Overlap(Attempt::First),
+            None => Phase::Overlap(Attempt::Expected),
         };
         Accepted::default()
     }
@@ -92,7 +92,7 @@ impl UncountedReader {
         if !first.starts_with(&keys[newer..]) {
             return Err(self.list.changed_error());
         }
-        self.phase = Phase::Overlap(Attempt::First);
+        self.phase = Phase::Overlap(Attempt::Expected);
         self.on_records(view)
     }
 

@@ -51,7 +51,7 @@ impl UncountedReader {
     /// Fails if the pages of a stable list do not have as many records as pages of one record show, again and again.
     fn check_length(&mut self, view: &View<'_>) -> Result<(), Error> {
         let length = self.list.snapshot.length.exact().map(|length| length as i64 + self.list.drift.offset);
-        let is_measured = self.attempt() == Attempt::Third && self.list.drift.growth.is_stable(1);
+        let is_measured = self.attempt() == Attempt::Measured && self.list.drift.growth.is_stable(1);
         if is_measured && length.is_some_and(|length| !view.lengths().contains(&length)) {
             self.history.contradictions += 1;
         }
@@ -70,22 +70,22 @@ impl UncountedReader {
         let may_locate = self.list.snapshot.length.exact().is_some() && !self.list.snapshot.has_fixed_pages();
         match (attempt, location) {
             // Another snapshot may begin with a record that occurs once.
-            (Attempt::Second | Attempt::Third, Location::Ambiguous) if is_unread && self.may_begin_again() => {
+            (Attempt::Observed | Attempt::Measured, Location::Ambiguous) if is_unread && self.may_begin_again() => {
                 self.begin_again()
             }
-            (Attempt::Third, _) => Phase::Single,
-            (Attempt::Second, _) if is_beginning => {
+            (Attempt::Measured, _) => Phase::Single,
+            (Attempt::Observed, _) if is_beginning => {
                 self.earlier.get_or_insert(self.list.delivered.clone());
                 self.begin_again()
             }
             // One record shows the length, and so the drift.
-            (Attempt::First | Attempt::Second, _) if may_locate => Phase::Locate,
-            (Attempt::First | Attempt::Second, _) => Phase::Overlap(Attempt::Second),
+            (Attempt::Expected | Attempt::Observed, _) if may_locate => Phase::Locate,
+            (Attempt::Expected | Attempt::Observed, _) => Phase::Overlap(Attempt::Observed),
         }
     }
 
     fn attempt(&self) -> Attempt {
-        if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First }
+        if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::Expected }
     }
 
     /// Takes a page whose first row has this offset.
@@ -107,7 +107,7 @@ impl UncountedReader {
         match self.phase {
             Phase::Overlap(_) if self.list.is_stable() => self.go_ahead(),
             Phase::Ahead { .. } if !has_drifted => {}
-            _ => self.phase = Phase::Overlap(Attempt::First),
+            _ => self.phase = Phase::Overlap(Attempt::Expected),
         }
         if is_within && !self.list.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
     }
@@ -132,20 +132,20 @@ impl UncountedReader {
         }
         // Without drift, no page begins with delivered records and reaches the next one.
         self.phase = if has_drifted {
-            Phase::Overlap(Attempt::First)
+            Phase::Overlap(Attempt::Expected)
         } else {
-            self.next_attempt(self.attempt().max(Attempt::Second), Location::Lost)
+            self.next_attempt(self.attempt().max(Attempt::Observed), Location::Lost)
         };
         self.list.miss(view)
     }
 
     /// Takes the drift, and a returned record as evidence that none before it was skipped.
     pub(super) fn on_locate(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        let mut attempt = Attempt::Second;
+        let mut attempt = Attempt::Observed;
         if let Some(offset) = self.list.snapshot.offset_of_one(view) {
             self.observe(view.position - offset);
             match self.list.delivered.boundary_record().map_or(Some(true), |record| view.shows_one(&[record], offset)) {
-                Some(true) => attempt = Attempt::Third,
+                Some(true) => attempt = Attempt::Measured,
                 Some(false) => return Err(self.list.changed_error()),
                 None => {}
             }
@@ -157,7 +157,7 @@ impl UncountedReader {
     /// Takes one record by its count.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let Some(offset) = self.list.snapshot.offset_of_one(view) else {
-            self.phase = Phase::Overlap(Attempt::Second);
+            self.phase = Phase::Overlap(Attempt::Observed);
             return self.list.miss(view);
         };
         self.observe(view.position - offset);
@@ -174,7 +174,7 @@ impl UncountedReader {
         }
         self.list.proof = Proof::FinalLook;
         let repeats = self.list.delivered.last().is_none_or(|last| last == key);
-        self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::First) };
+        self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::Expected) };
         let accepted = self.deliver(view, 0..1)?;
         self.finish(view, accepted)
     }

@@ -14,15 +14,15 @@ impl UncountedReader {
         let list = &self.list;
         match self.phase {
             Phase::First | Phase::Ahead { .. } => list.page(list.next_page),
-            Phase::Length => PageRequest { purpose: Purpose::CountProbe, ..PageRequest::first(1) },
+            Phase::Length => PageRequest { purpose: Purpose::Probe, ..PageRequest::first(1) },
             Phase::Mark => self.mark_page(),
             Phase::Overlap(attempt) => self.overlapping_page(attempt),
             Phase::Locate => {
                 let boundary = list.delivered.boundary_record();
                 let offset = boundary.map_or(list.delivered.end(), |(offset, _)| offset);
-                list.one_record(offset, Purpose::CountProbe)
+                list.one_record(offset, Purpose::Probe)
             }
-            Phase::Single => list.one_record(list.delivered.end(), Purpose::CountProbe),
+            Phase::Single => list.one_record(list.delivered.end(), Purpose::Probe),
             Phase::TailLook { .. } => {
                 let page = list.position(list.delivered.end()) + 1;
                 PageRequest { page, purpose: Purpose::FinalLook, ..PageRequest::first(1) }
@@ -55,14 +55,14 @@ impl UncountedReader {
     /// The page of the last record that is wanted.
     fn mark_page(&self) -> PageRequest {
         let last = self.list.spec.wanted.unwrap_or(1).saturating_sub(1);
-        PageRequest { purpose: Purpose::CountProbe, ..self.list.page(last / self.list.snapshot.page_rows() + 1) }
+        PageRequest { purpose: Purpose::Probe, ..self.list.page(last / self.list.snapshot.page_rows() + 1) }
     }
 
     /// Continues with the page of the next record, and several pages in flight where these may be read in parallel.
     pub(super) fn go_ahead(&mut self) {
         self.list.set_next_page();
         let needs_overlap = self.is_overlapping() && self.list.snapshot.mark.is_none();
-        self.phase = if needs_overlap { Phase::Overlap(Attempt::First) } else { Phase::Ahead { new_mark: None } };
+        self.phase = if needs_overlap { Phase::Overlap(Attempt::Expected) } else { Phase::Ahead { new_mark: None } };
     }
 
     /// The page that begins a little before the next record.

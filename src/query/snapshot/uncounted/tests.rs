@@ -61,20 +61,20 @@ fn of_unknown_length() -> UncountedReader {
 
 #[test]
 fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
-    let second = Phase::Overlap(Attempt::Second);
+    let observed = Phase::Overlap(Attempt::Observed);
     type Case<'a> = (fn() -> UncountedReader, Attempt, (&'a Phase, &'a Phase));
     let cases: [Case<'_>; 11] = [
-        (of_known_length, Attempt::First, (&Phase::Locate, &Phase::Locate)),
-        (of_known_length, Attempt::Second, (&Phase::Locate, &Phase::Locate)),
-        (of_known_length, Attempt::Third, (&Phase::Single, &Phase::Single)),
-        (unread, Attempt::Third, (&Phase::Single, &Phase::Length)),
-        (unread_and_stable, Attempt::Third, (&Phase::Single, &Phase::Single)),
-        (unread_for_long, Attempt::Third, (&Phase::Single, &Phase::Single)),
-        (in_fixed_pages, Attempt::First, (&second, &second)),
-        (beginning, Attempt::First, (&second, &second)),
-        (beginning, Attempt::Second, (&Phase::Length, &Phase::Length)),
-        (of_unknown_length, Attempt::First, (&second, &second)),
-        (of_unknown_length, Attempt::Second, (&second, &second)),
+        (of_known_length, Attempt::Expected, (&Phase::Locate, &Phase::Locate)),
+        (of_known_length, Attempt::Observed, (&Phase::Locate, &Phase::Locate)),
+        (of_known_length, Attempt::Measured, (&Phase::Single, &Phase::Single)),
+        (unread, Attempt::Measured, (&Phase::Single, &Phase::Length)),
+        (unread_and_stable, Attempt::Measured, (&Phase::Single, &Phase::Single)),
+        (unread_for_long, Attempt::Measured, (&Phase::Single, &Phase::Single)),
+        (in_fixed_pages, Attempt::Expected, (&observed, &observed)),
+        (beginning, Attempt::Expected, (&observed, &observed)),
+        (beginning, Attempt::Observed, (&Phase::Length, &Phase::Length)),
+        (of_unknown_length, Attempt::Expected, (&observed, &observed)),
+        (of_unknown_length, Attempt::Observed, (&observed, &observed)),
     ];
     for (reader, attempt, (after_loss, after_ambiguity)) in cases {
         for (location, expected) in [(Location::Lost, after_loss), (Location::Ambiguous, after_ambiguity)] {
@@ -198,12 +198,12 @@ fn records_are_read_one_by_one_after_a_returned_record_was_found_where_it_should
         let (request, _, accepted) = serve(&mut reader, &list, false);
         assert_eq!((request.page, request.limit), (3, 1));
         assert_eq!(accepted.is_ok(), is_right);
-        assert_eq!(matches!(uncounted(&mut reader).phase, Phase::Overlap(Attempt::Third)), is_right);
+        assert_eq!(matches!(uncounted(&mut reader).phase, Phase::Overlap(Attempt::Measured)), is_right);
     }
     // The list has moved: the record is requested again.
     let mut reader = at_locate();
     serve(&mut reader, &[9, 0, 1, 2, 3, 4, 5, 6, 7, 8], false).2.unwrap();
-    assert!(matches!(uncounted(&mut reader).phase, Phase::Overlap(Attempt::Second)));
+    assert!(matches!(uncounted(&mut reader).phase, Phase::Overlap(Attempt::Observed)));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn record_above_the_latest_may_have_been_replaced_in_a_list_of_known_length() {
         reader.list.snapshot.page_limit = 3;
         reader.list.spec.max_page_size = 9;
         reader.list.delivered = Delivered::of(vec![0, 1, 2]);
-        reader.phase = Phase::Overlap(Attempt::First);
+        reader.phase = Phase::Overlap(Attempt::Expected);
         let mut reader = ListReader::Uncounted(reader);
         let accepted = serve(&mut reader, &[0, 20, 2, 3, 4, 5, 6, 7, 8], false).2.unwrap();
         assert_eq!(accepted.rows.clone().next(), location, "{length:?}");
