@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from chainframe._native import _declaration, _in_one_case
+from chainframe._native import _declaration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,9 +15,6 @@ _DECLARED: dict[str, list[dict[str, Any]]] = json.loads(_declaration())
 RECORDS: dict[str, dict[str, Any]] = {record["name"]: record for record in _DECLARED["records"]}
 ENDPOINTS: dict[str, dict[str, Any]] = {endpoint["name"]: endpoint for endpoint in _DECLARED["endpoints"]}
 LAWS = _DECLARED["laws"]
-
-in_one_case = _in_one_case
-"""Return the text that the spellings of an address or a hash have in common."""
 
 QUERIED = "queried"
 """Column of a set: the arguments whose lists returned the row, as a list of one."""

@@ -73,7 +73,6 @@ __all__ = [
     "_environment_deployment",
     "_evidence",
     "_forget_cassette",
-    "_in_one_case",
     "_keep_origins",
     "_merge_cassette",
     "_name_cassette",
@@ -772,7 +771,7 @@ class Client:
             The cursor.
         query : Query, optional
             Query that the cursor is of, needed for one of more than 1,000 values: the cursor does not have them. Their
-            order may be another. A cursor of another query is refused.
+            order may be another. Other cursors ignore it.
 
         Returns
         -------
@@ -781,8 +780,8 @@ class Client:
         Raises
         ------
         InvalidParameterError
-            For a string that is not a cursor, was changed, has another version, or belongs to another chain, deployment
-            or query, or without the query that it needs.
+            For a string that is not a cursor, was changed, has another version, or belongs to another chain or
+            deployment, or without the query that it needs.
 
         Examples
         --------
@@ -4157,7 +4156,6 @@ class _LocalService:
     def close(self) -> None: ...
 
 def _declaration() -> str: ...
-def _in_one_case(value: str) -> str: ...
 def _environment_cache() -> Cache | None: ...
 def _environment_cassette() -> Cassette | None: ...
 def _environment_deployment() -> Deployment: ...

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import in_one_case
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -68,7 +66,7 @@ def merged_verdicts(runs: Iterable[dict[str, list[Any]]]) -> dict[str, list[Any]
         texts = [json.dumps(each) for each in run["outcomes"]]
         columns = (run[name] for name in ("argument", "records", "requests", "outcome"))
         for given, num_records, num_requests, index in zip(*columns, strict=True):
-            argument = spelt.setdefault(in_one_case(given), given)
+            argument = spelt.setdefault(given.lower(), given)
             records, requests, _ = verdicts.get(argument, (0, 0, ""))
             verdicts[argument] = records + num_records, requests + num_requests, texts[index]
     indices = {text: index for index, text in enumerate(dict.fromkeys(text for *_, text in verdicts.values()))}

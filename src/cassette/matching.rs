@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::interaction::Request;
-use crate::interface::in_one_case;
 
 /// Parameters that requests are compared by, by their names in the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,14 +25,18 @@ impl MatchOn {
     /// The part of a request that is compared, in one letter case where the API knows none.
     pub fn key(&self, request: &Request) -> Request {
         let params = request.params.iter().filter(|(name, _)| self.is_compared(name));
-        let params = params.map(|(name, value)| (name.clone(), compared(name, value))).collect();
+        let params = params.map(|(name, value)| (name.clone(), in_one_case(name, value))).collect();
         Request { method: request.method.clone(), path: request.path.clone(), params }
     }
 }
 
-/// Names of chains mean the same in either case, as hexadecimal addresses and hashes do.
-fn compared(name: &str, value: &str) -> String {
-    if name == "chainShortName" { value.to_ascii_uppercase() } else { in_one_case(value).into_owned() }
+/// Names of chains, and hexadecimal addresses and hashes, mean the same in either case.
+fn in_one_case(name: &str, value: &str) -> String {
+    match name {
+        "chainShortName" => value.to_ascii_uppercase(),
+        _ if value.starts_with("0x") || value.starts_with("0X") => value.to_ascii_lowercase(),
+        _ => value.to_owned(),
+    }
 }
 
 #[cfg(test)]

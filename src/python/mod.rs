@@ -74,7 +74,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::cassette::Cassette>()?;
     module.add_class::<client::local_server::LocalService>()?;
     add_functions!(module, base::{
-        arguments::_package_attribute, declaration::_declaration, declaration::_in_one_case, future_awaiter::_set_result, hint::_restore_hint,
+        arguments::_package_attribute, declaration::_declaration, future_awaiter::_set_result, hint::_restore_hint,
         telemetry::_set_telemetry,
     });
     add_functions!(module, results::{

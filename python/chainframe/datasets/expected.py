@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainframe._declared import in_one_case
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -145,8 +143,7 @@ class ExpectedRecords:
         """The rows of a batch that may be those records."""
         for index, name in enumerate(self._identity):
             if pa.types.is_string(batch.schema.field(name).type):
-                keys = (seen.key[index] for seen in self._seen)
-                values = pa.array({key and key.lower() for key in keys}, pa.string())
+                values = pa.array(list({seen.key[index] for seen in self._seen}), pa.string())
                 batch = batch.filter(pc.is_in(pc.utf8_lower(batch.column(name)), value_set=values))
         return batch
 
@@ -158,8 +155,8 @@ class ExpectedRecords:
         if self._keep is not None:
             kept = self._keep(kept)
         for row in kept.select(list(dict.fromkeys([*self._identity, *self._block]))).to_pylist():
-            key = tuple(_spelt(row[name]) for name in self._identity)
-            yield key, row[self._height], tuple(_spelt(row[name]) for name in self._block)
+            key = tuple(_without_case(row[name]) for name in self._identity)
+            yield key, row[self._height], tuple(_without_case(row[name]) for name in self._block)
 
 
 def block_columns(roles: dict[str, str | None]) -> list[str]:
@@ -167,5 +164,5 @@ def block_columns(roles: dict[str, str | None]) -> list[str]:
     return [name for role in ("height", "time", "block") if (name := roles[role]) is not None]
 
 
-def _spelt(value: Any) -> Any:  # noqa: ANN401 - of a column
-    return in_one_case(value) if isinstance(value, str) else value
+def _without_case(value: Any) -> Any:  # noqa: ANN401 - of a column
+    return value.lower() if isinstance(value, str) else value

@@ -49,7 +49,7 @@ class Scanner:
         self._projection = Projection(self.dataset_schema, columns, expression)
         solver = None if expression is None else Solver(self.dataset_schema, expression)
         self._query = query
-        self._reading = Reading(query, replace(argument, solver=solver), solver, self._projection.filter)
+        self._reading = Reading(query, argument, solver, self._projection.filter)
         self._decode_only(self._projection.references())
         self._finished = False
         self.last_error: BaseException | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainframe._declared import QUERIED, in_one_case
+from chainframe._declared import QUERIED
 from chainframe.datasets.declared import bounded_columns, parameters
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ class SetArgument:
         self, column: pa.Field[Any], solver: Solver, is_valid: Callable[[dict[str, Any]], bool]
     ) -> list[str] | None:
         if column.name not in self.columns:
-            spelt = solver.spelt(self.values)
-            accepted = set(solver.accepted(column.name, spelt))
-            return [value for value, in_filter in zip(self.values, spelt, strict=True) if in_filter in accepted]
+            return solver.accepted(column.name, self.values)
         if pa.types.is_string(column.type):
             return self._by_points(solver.points(column.name), is_valid)
         return self._by_ranges(solver.ranges(column.name))
@@ -65,8 +63,8 @@ class SetArgument:
         # A record may have several values in one column, which are no value of the argument.
         if points is None or not all(is_valid({self.name: [point]}) for point in points):
             return None
-        wanted = set(map(in_one_case, points))
-        return [value for value in self.values if in_one_case(value) in wanted]
+        wanted = {point.lower() for point in points}
+        return [value for value in self.values if value.lower() in wanted]
 
     def _by_ranges(self, ranges: list[Range] | None) -> list[str] | None:
         if ranges is None:
@@ -81,8 +79,6 @@ class ArgumentColumn:
     # Schema of the query's records, and the name of the column.
     records: pa.Schema
     name: str | None
-    # Filter of the scan, in whose letter case the column has the arguments.
-    solver: Solver | None = None
 
     @classmethod
     def of(cls, query: Query[Any]) -> ArgumentColumn:
@@ -113,8 +109,4 @@ class ArgumentColumn:
             return batch
         # Each record has one argument.
         values = pc.list_element(batch.column(QUERIED), 0)
-        if self.solver is not None:
-            encoded: Any = values.dictionary_encode()
-            spelt = pa.array(self.solver.spelt(encoded.dictionary.to_pylist()), pa.string())
-            values = spelt.take(encoded.indices)
         return batch.append_column(self.name, values).select(names)

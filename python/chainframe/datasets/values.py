@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from pyarrow import acero
 from pyarrow.fs import LocalFileSystem
-
-from chainframe._declared import in_one_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -120,15 +117,6 @@ class Solver:
         """Those of some strings that the filter can accept: any number, since no gap between them is asked for."""
         field = pc.field(column)
         return [values[index] for index in self._accepted([field == value for value in values])]
-
-    def spelt(self, values: list[str]) -> list[str]:
-        """Return addresses or hashes as the filter spells them, if it has them in another letter case only."""
-        return [self._spellings.get(value) or self._spellings.get(in_one_case(value), value) for value in values]
-
-    @cached_property
-    def _spellings(self) -> dict[str, str]:
-        texts = [str(scalar) for scalar in self._literals if _is_string(scalar) and scalar.is_valid]
-        return {in_one_case(text): text for text in texts} | {text: text for text in texts}
 
     def points(self, column: str) -> list[str] | None:
         """Strings that the filter can accept, or `None` if they cannot be listed."""

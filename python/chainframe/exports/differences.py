@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import in_one_case
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,10 +12,11 @@ MAX_SHOWN = 60
 
 
 def meaning(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what the spellings of a value of a request have in common."""
+    """Return what a value of a request means: hexadecimal addresses and hashes are the same in either letter case."""
     if isinstance(value, list):
         return [meaning(each) for each in value]
-    return in_one_case(value) if isinstance(value, str) else value
+    # In base58 the case of a letter counts.
+    return value.lower() if isinstance(value, str) and value[:2] in {"0x", "0X"} else value
 
 
 def differing(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:

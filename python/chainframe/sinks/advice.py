@@ -38,9 +38,6 @@ def without_cursor(stored: Position, name: str) -> str:
 
 def rejected_position(problem: str, name: str) -> str:
     """Say what a stored position is that the follower rejects."""
-    other_query = "belongs to another query: "
-    if problem.startswith(other_query):
-        return f"{name} has the records of another query: {problem.removeprefix(other_query)}; name another table"
     if problem.startswith("belongs to "):
         return f"{name} has the records of another query: its position {problem}; name another table"
     if problem.startswith("has the position"):

@@ -155,8 +155,8 @@ class Change:
     undo_after : int or None
         Rows above this height are deleted, before `rows` are inserted; None deletes none.
     undo_of : str or None
-        Only rows whose column `queried` has this argument, in any letter case if it is hexadecimal, are deleted: those
-        of one list of several; None for all. Such a change has no `rows`. Only for a sink with `takes_sets`.
+        Only rows whose column `queried` has this argument, in any letter case, are deleted: those of one list of
+        several; None for all. Such a change has no `rows`. Only for a sink with `takes_sets`.
     rows : pyarrow.Table or None
         Rows to insert; None for none.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import QUERIED, in_one_case
+from chainframe._declared import QUERIED
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.contract import Position
 
@@ -56,15 +56,11 @@ def name_parts(table: str) -> list[str]:
 
 def is_of(argument: str) -> str:
     """Return the condition of SQL for rows of the list of an argument, whose letter case may differ from run to run."""
-    value = in_one_case(argument)
-    literal = "'" + value.replace("'", "''") + "'"
+    literal = "'" + argument.replace("'", "''") + "'"
     # Each row of a set that is followed has one argument.
-    column = f"{QUERIED}[1]"
-    if in_one_case(argument.swapcase()) == value:
-        column = f"lower({column})"
-    return f"{column} = {literal}"
+    return f"lower({QUERIED}[1]) = lower({literal})"
 
 
 def is_row_of(argument: str, queried: Sequence[str] | None) -> bool:
     """Return True if a row with these values of `queried` is of the list of an argument."""
-    return in_one_case(argument) in map(in_one_case, queried or ())
+    return argument.lower() in (each.lower() for each in queried or ())

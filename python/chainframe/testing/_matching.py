@@ -10,7 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, InvalidParameterError
-from chainframe._declared import ENDPOINTS, in_one_case
+from chainframe._declared import ENDPOINTS
 from chainframe._native import _sent_value
 from chainframe.testing import _normalize, _requests
 
@@ -95,12 +95,12 @@ def _is_equal(name: str, sent: str | None, value: object) -> bool:
         except InvalidOperation:
             return False
     values = value if isinstance(value, list | tuple) else [value]
-    return _compared(name, sent) == _compared(name, ",".join(map(_text, values)))
+    return _in_one_case(name, sent) == _in_one_case(name, ",".join(map(_text, values)))
 
 
-def _compared(name: str, text: str) -> str:
-    """Return names of chains, and addresses and hashes, in the letter case by which they are compared."""
-    return text.lower() if name == _requests.PAGING["chain"] else in_one_case(text)
+def _in_one_case(name: str, text: str) -> str:
+    """Return names of chains, and hexadecimal addresses and hashes, in lower case: they mean the same in either."""
+    return text.lower() if name == _requests.PAGING["chain"] or text[:2].lower() == "0x" else text
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import QUERIED, in_one_case
+from chainframe._declared import QUERIED
 from chainframe.frames import load
 from chainframe.sinks.contract import Position
 from chainframe.sinks.sync import TableForm, run
@@ -129,7 +129,7 @@ class _SetQuery(_Query):
 
     @staticmethod
     def _merged_cursor(cursor: str, reached: list[tuple[str, str]]) -> str:
-        lists = {in_one_case(argument): after for argument, after in reached}
+        lists = {argument.lower(): after for argument, after in reached}
         return json.dumps({**json.loads(cursor), **lists}, sort_keys=True)
 
 
@@ -150,8 +150,8 @@ def runs() -> list[Run]:
     other = [_batch("c", height) for height in (1, 2)]
     other_rows = [*_rows("c", 1), *_rows("c", 2)]
     deleted = [*events, _undo(3)]
-    lists = [_batch_of("0xa", "a", 1), _batch_of("0xb", "c", 1), _batch_of("0xb", "c", 2), _batch_of("0xa", "a", 2)]
-    changed = [*lists, _undo_of("0xa", 1), _batch_of("0xa", "b", 2)]
+    lists = [_batch_of("x", "a", 1), _batch_of("y", "c", 1), _batch_of("y", "c", 2), _batch_of("x", "a", 2)]
+    changed = [*lists, _undo_of("x", 1), _batch_of("x", "b", 2)]
     of_y = [*_rows("c", 1), *_rows("c", 2)]
     return [
         Run("that inserts the first rows", events[:3], [*kept, *_rows("a", 3)]),

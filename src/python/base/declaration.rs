@@ -1,13 +1,10 @@
 //! The declared interface as JSON, for what is generated from it: stub, reference, tests.
 
-use std::borrow::Cow;
-
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::interface::{
-    Bound, Chain, ENDPOINTS, Endpoint, Field, LAWS, Law, Order, Param, ParamKind, ParamRole, RECORDS, RecordType,
-    Roles, in_one_case,
+    Bound, Chain, ENDPOINTS, Endpoint, Field, LAWS, Law, Order, Param, ParamKind, ParamRole, RECORDS, RecordType, Roles,
 };
 
 #[pyfunction]
@@ -16,12 +13,6 @@ pub fn _declaration() -> String {
     let endpoints: Vec<Value> = ENDPOINTS.iter().map(endpoint).collect();
     let laws: Vec<Value> = LAWS.iter().map(law).collect();
     json!({"records": records, "endpoints": endpoints, "laws": laws}).to_string()
-}
-
-/// The text that the spellings of an address or a hash have in common.
-#[pyfunction]
-pub fn _in_one_case(value: &str) -> Cow<'_, str> {
-    in_one_case(value)
 }
 
 fn record(record: &RecordType) -> Value {

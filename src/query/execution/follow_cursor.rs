@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::Error;
 use crate::query::follow::FollowState;
-use crate::query::request::{Members, Query, difference};
+use crate::query::request::{Members, Query};
 use crate::query::results::{Sealed, deployment};
 
 /// Position of a follower.
@@ -65,7 +65,7 @@ pub struct FollowCursor {
     call: String,
     deployment: String,
     chain: String,
-    arguments: serde_json::Map<String, serde_json::Value>,
+    arguments: serde_json::Value,
     position: Position,
 }
 
@@ -90,7 +90,7 @@ impl FollowCursor {
             call: query.endpoint().name.to_owned(),
             deployment: deployment(query.client()),
             chain: query.chain().to_owned(),
-            arguments,
+            arguments: arguments.into(),
             position,
         })
     }
@@ -152,13 +152,11 @@ impl FollowCursor {
             ("call", &cursor.call, &ours.call),
             ("deployment", &cursor.deployment, &ours.deployment),
             ("chain", &cursor.chain, &ours.chain),
+            ("query", &cursor.arguments.to_string(), &ours.arguments.to_string()),
         ] {
             if !theirs.eq_ignore_ascii_case(ours) {
                 return Err(Self::reject(format!("belongs to the {name} {theirs}; this one is {ours}")));
             }
-        }
-        if let Some(difference) = difference(&cursor.arguments, &ours.arguments) {
-            return Err(Self::reject(format!("belongs to another query: {difference}")));
         }
         match (cursor.position, query.members()) {
             (Position::Set { new, lists }, Some(members)) => Position::of_members(new, lists, members),

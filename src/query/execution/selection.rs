@@ -1,13 +1,12 @@
 //! `Selection`: the rows of a response that belong to the result.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use arrow_array::{Array as _, TimestampMillisecondArray};
 
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Kind, ParamKind, ResultLimit, in_one_case};
+use crate::interface::{Kind, ParamKind, ResultLimit};
 use crate::message::{Message, counted};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
@@ -224,14 +223,9 @@ impl Selector<'_> {
 
     fn rows_in_requested_order(&self, requested: &[String], columns: &Columns) -> Selection {
         let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
-        let keys: HashSet<_> = requested.iter().map(|hash| in_one_case(hash)).collect();
-        let spellings: HashMap<_, _> = requested.iter().map(|hash| (hash.to_ascii_lowercase(), hash)).collect();
-        let mut returned: HashMap<Cow<'_, str>, usize> = HashMap::new();
+        let mut returned: HashMap<String, usize> = HashMap::new();
         for row in 0..columns.rows() {
-            let shown = columns.text(hash, row).unwrap_or_default();
-            // A service may send another letter case than the requested one.
-            let spelling = spellings.get(&shown.to_ascii_lowercase()).filter(|_| !keys.contains(shown));
-            let key = in_one_case(spelling.map_or(shown, |hash| hash.as_str()));
+            let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
             let first = *returned.entry(key).or_insert(row);
             if first != row {
                 self.on_repeated(columns, first, row);
@@ -241,7 +235,7 @@ impl Selector<'_> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for (index, hash) in (0..).zip(requested) {
-            match returned.remove(&in_one_case(hash)) {
+            match returned.remove(&hash.to_ascii_lowercase()) {
                 Some(row) => {
                     rows.push(row as u32);
                     found.push(index);

@@ -3,7 +3,6 @@
 mod advice;
 mod args;
 mod decimal;
-mod difference;
 mod filters;
 mod params;
 mod query;
@@ -14,7 +13,6 @@ mod times;
 mod values;
 
 pub use args::{Arg, Options};
-pub(super) use difference::{difference, difference_of_rest};
 pub(super) use filters::Unresolved;
 pub use params::sent_value;
 pub(super) use query::ShownRecords;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
-use super::set::{self, Members, with_value};
+use super::set::{self, Members, meaning, with_value};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
@@ -259,10 +259,11 @@ impl Query {
         let Some(members) = &self.members else { return Ok(params::canonical(self.endpoint, &self.args)?.collect()) };
         let mut args = self.member(0).canonical_args()?;
         let mut values = Vec::new();
-        for index in members.by_rank.iter() {
-            let value = [(members.name.to_owned(), Arg::String(members.values[*index as usize].clone()))];
+        for value in members.values.iter() {
+            let value = [(members.name.to_owned(), Arg::String(value.clone()))];
             values.extend(params::canonical(self.endpoint, &value)?.map(|(_, canonical)| canonical));
         }
+        values.sort_by_cached_key(|value| meaning(&value.to_string()));
         args.insert(members.name.to_owned(), values.into());
         if self.options.unique {
             args.insert("unique".to_owned(), true.into());

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::args::{Arg, Options};
 use super::params::sent_value;
 use crate::client::Error;
-use crate::interface::{Endpoint, ParamKind, in_one_case};
+use crate::interface::{Endpoint, ParamKind};
 use crate::message::{Hint, Message};
 
 /// The values that select the lists of a set. The query of each list is made when the list is read: a set may have tens
@@ -44,6 +44,11 @@ pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'s
 pub fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(String, Arg)> {
     let args = args.iter().map(|(other, old)| (other.clone(), if other == name { value } else { old }.clone()));
     args.collect()
+}
+
+/// Meaning of a value: addresses and hashes are the same in either letter case.
+pub(super) fn meaning(sent: &str) -> String {
+    sent.to_lowercase()
 }
 
 impl Members {
@@ -84,21 +89,21 @@ impl Members {
                 other => other,
             })?;
             first.get_or_insert(query);
-            if seen.insert(in_one_case(&text).into_owned()) {
+            if seen.insert(meaning(&text)) {
                 values.push(value.clone());
                 sent.push(text);
             }
         }
         let Some(first) = first else { return Err(Error::parameter(name, "must not be empty")) };
         let mut by_rank: Vec<u32> = (0..sent.len() as u32).collect();
-        by_rank.sort_by_cached_key(|index| in_one_case(&sent[*index as usize]).into_owned());
+        by_rank.sort_by_cached_key(|index| meaning(&sent[*index as usize]));
         let digest = digest(by_rank.iter().map(|index| sent[*index as usize].as_str())).into();
         Ok((Self { name, values: values.into(), sent: sent.into(), by_rank: by_rank.into(), digest }, first))
     }
 
     /// Meanings of the values, in their order.
     pub fn meanings(&self) -> impl Iterator<Item = String> {
-        self.sent.iter().map(|sent| in_one_case(sent).into_owned())
+        self.sent.iter().map(|sent| meaning(sent))
     }
 
     /// Ranks of the values, by index.
@@ -115,7 +120,7 @@ impl Members {
 fn digest<'a>(sent: impl Iterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for value in sent {
-        hasher.update(in_one_case(value).as_bytes());
+        hasher.update(meaning(value));
         hasher.update("\n");
     }
     hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()

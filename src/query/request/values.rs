@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::Arg;
 use super::times::parse_time;
 use crate::client::Error;
-use crate::interface::{Number, Param, ParamKind, in_one_case};
+use crate::interface::{Number, Param, ParamKind};
 use crate::message::{Hint, Message};
 
 /// A validated value.
@@ -116,7 +116,7 @@ fn is_invisible(c: char) -> bool {
     is_filler || is_escaped
 }
 
-/// Each hash once, in the requested order.
+/// Each hash once, in the requested order; letters of either case are the same hash.
 fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
     let given = match arg {
         Arg::String(hash) => std::slice::from_ref(hash),
@@ -132,7 +132,7 @@ fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
             let problem = if hash.contains(',') { problem.hint(Hint::PassSeveral) } else { problem };
             return Err(Error::parameter(format!("{}[{index}]", param.name), problem));
         }
-        if seen.insert(in_one_case(hash)) {
+        if seen.insert(hash.to_ascii_lowercase()) {
             hashes.push(hash.clone());
         }
     }

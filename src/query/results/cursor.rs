@@ -12,7 +12,7 @@ use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::audit::Repeat;
-use crate::query::request::{Arg, Options, Query, difference_of_rest, with_value};
+use crate::query::request::{Arg, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
@@ -231,9 +231,8 @@ impl Cursor {
         Ok(Self { arguments: with_value(&self.arguments, name, &values).into(), ..self })
     }
 
-    /// Parses a cursor and returns it with its query, if this client can resume it. `given` is the query that the
-    /// caller takes it to be of, which has the values of a large set.
-    pub(in crate::query) fn parse(client: &Client, json: &str, given: Option<&Query>) -> Result<(Query, Self), Error> {
+    /// Parses a cursor and returns it with its query, if this client can resume it. `query` has the values of a large set.
+    pub(in crate::query) fn parse(client: &Client, json: &str, query: Option<&Query>) -> Result<(Query, Self), Error> {
         let cursor = Self::open(json)?;
         let call: &'static Endpoint = endpoint(&cursor.call)
             .ok_or_else(|| Self::reject(format!("belongs to an unknown call, {:?}", cursor.call)))?;
@@ -242,7 +241,7 @@ impl Cursor {
             let problem = format!("belongs to the deployment {:?}; this client uses {ours:?}", cursor.deployment);
             return Err(Self::reject(problem));
         }
-        let cursor = cursor.with_values_of(given)?;
+        let cursor = cursor.with_values_of(query)?;
         let query = cursor.query(client, call);
         let query = query.map_err(|error| match error {
             Error::InvalidParameter { parameter, problem } => {
@@ -259,11 +258,6 @@ impl Cursor {
         }
         if !cursor.is_plausible(&query) {
             return Err(Self::reject(Self::FORM));
-        }
-        if let Some(given) = given
-            && let Some(difference) = difference_of_rest(&query, given)?
-        {
-            return Err(Self::reject(format!("belongs to another query: {difference}")));
         }
         Ok((query, cursor))
     }

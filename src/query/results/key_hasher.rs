@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use wide::u8x16;
 
 use crate::columns::{Column, Columns};
-use crate::interface::{Kind, Number, is_hexadecimal, is_shortest};
+use crate::interface::{Kind, Number, is_shortest};
 
 /// Hash of a sequence of byte strings. Each string is read in words of eight bytes, little-endian, the last one padded
 /// with zeros; each word is mixed with its number of bytes, then multiplied and folded. 0xff ends a string.
@@ -53,11 +53,9 @@ impl KeyHasher {
     /// Hashes and addresses mean the same in either letter case, and services send both.
     #[inline]
     pub fn write_text(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        if is_hexadecimal(bytes) {
-            self.write_pairs(bytes, ascii_lowercase);
-        } else {
-            self.write_pairs(bytes, |pair| pair);
+        match text.as_bytes() {
+            hex @ [b'0', b'x' | b'X', ..] => self.write_pairs(hex, ascii_lowercase),
+            other => self.write_pairs(other, |pair| pair),
         }
     }
 

@@ -130,3 +130,11 @@ def test_table_follows_a_set_in_any_letter_case_through_a_reorganization() -> No
         assert (synced.rows_removed, synced.rows_added) == (6, 6)
         found = connection.execute("select tx_id, block_hash from t order by height desc, tx_id").fetchall()
         assert found == [(row["tx_id"], row["block_hash"]) for row in changed[2:]]
+
+
+def test_addresses_in_base58_differ_by_letter_case(service: LocalService, tmp_path: Path) -> None:
+    first, second = "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcRTv8", "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcRTV8"
+    client = service.client()
+    client.address_transactions(first).to_parquet(tmp_path)
+    with pytest.raises(cf.ExportError, match=f"another query: address is '{first}' there and '{second}' here"):
+        client.address_transactions(second).to_parquet(tmp_path)
