@@ -22,9 +22,16 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Folders of the open files of a process. Shells differ in which of them they name.
+const OPEN_FILES: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
+
 /// Number of the open file that a path such as `/dev/fd/63` names.
 fn descriptor(path: &Path) -> Option<u16> {
-    if path == Path::new("/dev/stdin") { Some(0) } else { path.strip_prefix("/dev/fd").ok()?.to_str()?.parse().ok() }
+    if path == Path::new("/dev/stdin") {
+        return Some(0);
+    }
+    let name = OPEN_FILES.iter().find_map(|folder| path.strip_prefix(folder).ok())?;
+    name.to_str()?.parse().ok()
 }
 
 #[cfg(unix)]

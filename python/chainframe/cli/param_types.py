@@ -99,7 +99,8 @@ def _content(path: Path) -> str:
 
 def _opened(path: Path) -> TextIO:
     """A file, or the open pipe that a path such as `/dev/fd/63` names: to open it once more would wait for a writer."""
-    is_descriptor = path.parent == Path("/dev/fd") and path.name.isdecimal()
+    # Shells differ in which of these they name.
+    is_descriptor = str(path.parent) in {"/dev/fd", "/proc/self/fd"} and path.name.isdecimal()
     if is_descriptor and stat.S_ISFIFO(path.stat().st_mode):
         return os.fdopen(os.dup(int(path.name)), encoding=ENCODING)
     return path.open(encoding=ENCODING)
