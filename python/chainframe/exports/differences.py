@@ -5,10 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from chainframe.errors import ExportError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from chainframe.errors import InvalidParameterError
+
 MAX_SHOWN = 60
+
+
+def of_another_release(error: InvalidParameterError, path: object) -> ExportError | None:
+    """Return the error for a cursor of an export that is of another version, if that is why it was refused."""
+    _, is_old, version = str(error).partition(" has unsupported version ")
+    if not is_old:
+        return None
+    advice = "use the release that wrote it, or export to another directory"
+    return ExportError(
+        f"{path}: its cursor has unsupported version {version.partition(';')[0]}; {advice}", path=str(path)
+    )
 
 
 def meaning(value: Any) -> Any:  # noqa: ANN401 - JSON

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._native import _PartBuffer
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
-from chainframe.exports.differences import meaning
+from chainframe.exports.differences import meaning, of_another_release
 from chainframe.exports.settled import LATER
 from chainframe.exports.writer import MAX_AGE, ParquetWriter
 from chainframe.frames import load
@@ -40,11 +40,9 @@ def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, pa
     except InvalidParameterError as error:
         if cursor is None:
             raise
+        if error_of_release := of_another_release(error, path):
+            raise error_of_release from None
         problem = str(error).removeprefix("start ")
-        if problem.startswith("has unsupported version "):
-            version = problem.partition(";")[0]
-            message = f"{path}: its cursor {version}; use the release that wrote it, or export to another directory"
-            raise ExportError(message) from None
         raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
 
 

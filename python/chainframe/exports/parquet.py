@@ -28,6 +28,7 @@ from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports import locations, series
 from chainframe.exports.conditional import superseded
+from chainframe.exports.differences import of_another_release
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
 from chainframe.exports.followed import FollowedWriter, check_followed, grown
@@ -241,6 +242,8 @@ class ExportRequest:
             return self.client.resume(json.dumps(cursor), self.query)
         except InvalidParameterError as error:
             path = str(store.path / Manifest.NAME)
+            if error_of_release := of_another_release(error, self.directory):
+                raise error_of_release from None
             raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from None
 
     def _load_earlier(self, manifest: Manifest, since: Location) -> Manifest:

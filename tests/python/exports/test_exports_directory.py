@@ -35,6 +35,21 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
+def test_cursor_of_another_release_is_named_as_such(failing: Any, tmp_path: Path) -> None:
+    service, query = failing
+    service.faults = [{"kind": "status", "status": 503, "every": 4}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet(tmp_path, max_rows_per_file=20)
+    manifest = tmp_path / Manifest.NAME
+    state = json.loads(manifest.read_text())
+    state["cursor"]["version"] = 2
+    manifest.write_text(json.dumps(state))
+    with pytest.raises(
+        cf.ExportError, match=r"its cursor has unsupported version 2 .*; use the release that wrote it, or"
+    ):
+        query.to_parquet(tmp_path, max_rows_per_file=20)
+
+
 def test_overwriting_keeps_the_old_export_until_the_new_one_is_complete(failing: Any, tmp_path: Path) -> None:
     service, query = failing
     old = query.to_parquet(tmp_path, max_rows_per_file=30)
