@@ -1229,6 +1229,11 @@ class Query(Generic[_R_co]):
         Record or None
             None if the result is empty.
 
+        Raises
+        ------
+        IncompleteResultError
+            With `strict=True`, if there is no record and the result was not shown to be empty; without it a warning.
+
         Examples
         --------
         >>> newest = client.blocks().first()
@@ -1952,7 +1957,8 @@ class Query(Generic[_R_co]):
     def cursor(self) -> str:
         """Position of the last run, for `Client.resume`: after the last record, page or batch returned.
 
-        After `collect` failed or was interrupted, the position after the last record of `partial`.
+        After `collect` failed or was interrupted, the position after the last record of `partial`. After `first`, that of the
+        query itself. Where a query is iterated over several times at once, `cursor` of an error is that of its own iteration.
 
         Examples
         --------

@@ -1,11 +1,12 @@
 //! Methods of `Query` that return the complete result: blocking, awaited, and converted.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::last_run::BegunRun;
 use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
@@ -31,27 +32,27 @@ impl Query {
         &self,
         py: Python<'_>,
         layout: StringLayout,
-    ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
+    ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, BegunRun, Bar)> {
         let result = Partial::all(self.record(), layout);
-        let run = self.last.begin(py, &self.start, query::collecting(&self.start, result).dividing())?;
+        let (run, begun) = self.last.begin(py, &self.start, query::collecting(&self.start, result).dividing())?;
         let bar = self.bar(py, &run)?;
-        Ok((query::collect(self.start.clone(), run), bar))
+        Ok((query::collect(self.start.clone(), run), begun, bar))
     }
 
-    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
-        let (records, report) = result.map_err(|error| self.last.failed(py, &error))?;
+    fn gathered(&self, py: Python<'_>, run: &BegunRun, result: Gathered) -> PyResult<Records> {
+        let (records, report) = result.map_err(|error| run.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone(), self.numbers());
         report_incomplete(py, self.start.query().client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
     }
 
-    fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
-        let (gathering, bar) = self.gather(py, layout)?;
+    fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<(Records, BegunRun)> {
+        let (gathering, run, bar) = self.gather(py, layout)?;
         let result = block_on(py, self.start.query().client(), gathering);
         drop(bar);
-        let result = result.map_err(|raised| self.last.interrupted(py, raised))?;
-        self.gathered(py, result)
+        let result = result.map_err(|raised| run.interrupted(py, raised))?;
+        Ok((self.gathered(py, &run, result)?, run))
     }
 
     /// A coroutine of all records, which `finish` converts.
@@ -61,15 +62,17 @@ impl Query {
         finish: impl FnOnce(Python<'_>, Records) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Coroutine {
         let client = slf.get().start.query().client().clone();
-        let last = slf.get().last.clone();
+        let begun = Arc::new(OnceLock::new());
+        let started = begun.clone();
         let collecting = unstarted(name, &client, move |py| {
-            let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
+            let (gathering, run, bar) = slf.get().gather(py, StringLayout::Utf8)?;
+            let run = begun.get_or_init(|| run).clone();
             Ok((gathering, move |py: Python<'_>, result| {
                 drop(bar);
-                finish(py, slf.get().gathered(py, result)?)
+                finish(py, slf.get().gathered(py, &run, result)?)
             }))
         });
-        collecting.annotating(move |exception| last.annotate(exception))
+        collecting.annotating(move |exception| annotate(&started, exception))
     }
 
     fn collected(slf: Py<Self>) -> Coroutine {
@@ -82,9 +85,11 @@ impl Query {
         options.frame.load(py)?;
         let layout = options.frame.layout();
         let client = slf.get().start.query().client().clone();
-        let last = slf.get().last.clone();
+        let begun = Arc::new(OnceLock::new());
+        let started = begun.clone();
         let converting = unstarted(name, &client, move |py| {
-            let (gathering, bar) = slf.get().gather(py, layout)?;
+            let (gathering, run, bar) = slf.get().gather(py, layout)?;
+            let run = begun.get_or_init(|| run).clone();
             let work = async move {
                 let gathered = gathering.await?;
                 let table = process::long(|| conversion.table(&gathered.0));
@@ -92,39 +97,48 @@ impl Query {
             };
             Ok((work, move |py: Python<'_>, result: Result<(_, Conversion, Result<_, Error>), Error>| {
                 drop(bar);
-                let query = slf.get();
-                let (gathered, conversion, table) = result.map_err(|error| query.last.failed(py, &error))?;
-                let Records { report, .. } = query.gathered(py, Ok(gathered))?;
-                let table = table.map_err(|error| query.last.failed(py, &error))?;
-                query.last.release_partial();
+                let (gathered, conversion, table) = result.map_err(|error| run.failed(py, &error))?;
+                let Records { report, .. } = slf.get().gathered(py, &run, Ok(gathered))?;
+                let table = table.map_err(|error| run.failed(py, &error))?;
+                run.release_partial();
                 conversion.finish(py, table, report).map(Bound::unbind)
             }))
         });
-        Ok(converting.annotating(move |exception| last.annotate(exception)))
+        Ok(converting.annotating(move |exception| annotate(&started, exception)))
     }
 
     fn first_page(
         &self,
         py: Python<'_>,
-    ) -> PyResult<impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<>> {
+    ) -> PyResult<(impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<>, BegunRun)> {
         let start = self.start.limited_to(1);
-        let mut run = self.last.begin(py, &start, Run::new(&start))?.returning_first_page_at_once();
-        Ok(async move {
+        // The position and the limit stay those of the query.
+        let (run, begun) = self.last.begin(py, &self.start, Run::new(&start))?;
+        let mut run = run.returning_first_page_at_once();
+        let first = async move {
             while let Some(page) = run.next().await? {
                 if page.columns.rows() > 0 {
                     return Ok(Some(query::Records::new(page.columns.record(), vec![page.columns])));
                 }
             }
             Ok(None)
-        })
+        };
+        Ok((first, begun))
     }
+}
 
-    fn first_of(&self, py: Python<'_>, result: Result<Option<query::Records>, Error>) -> PyResult<Py<PyAny>> {
-        let records = result.map_err(|error| self.last.failed(py, &error))?;
-        match records.as_ref().and_then(|records| records.locate(0)) {
-            Some((columns, row)) => record_classes::view(py, Arc::new(columns.slice(row, 1)), 0).map(Bound::unbind),
-            None => Ok(py.None()),
-        }
+fn first_of(py: Python<'_>, run: &BegunRun, result: Result<Option<query::Records>, Error>) -> PyResult<Py<PyAny>> {
+    let records = result.map_err(|error| run.failed(py, &error))?;
+    match records.as_ref().and_then(|records| records.locate(0)) {
+        Some((columns, row)) => record_classes::view(py, Arc::new(columns.slice(row, 1)), 0).map(Bound::unbind),
+        None => run.ended(py).map(|()| py.None()),
+    }
+}
+
+/// Adds to an exception what a run has fetched, if it has begun.
+fn annotate(run: &OnceLock<BegunRun>, exception: &Bound<'_, PyAny>) {
+    if let Some(run) = run.get() {
+        run.annotate(exception);
     }
 }
 
@@ -136,16 +150,16 @@ impl ToFrame for Query {
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let conversion = Conversion::new(py, self.record(), Projection::ALL, &options)?;
         options.frame.load(py)?;
-        let Records { inner: records, report, .. } = self.collect_in(py, options.frame.layout())?;
+        let (Records { inner: records, report, .. }, run) = self.collect_in(py, options.frame.layout())?;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
         let converted = block_on(py, self.start.query().client(), async move {
             let table = process::long(|| conversion.table(&records));
             (conversion, table)
         });
-        let (conversion, table) = converted.map_err(|raised| self.last.interrupted(py, raised))?;
-        let table = table.map_err(|error| self.last.failed(py, &error))?;
+        let (conversion, table) = converted.map_err(|raised| run.interrupted(py, raised))?;
+        let table = table.map_err(|error| run.failed(py, &error))?;
         // From here on the result is the frame's, and is not kept beside it.
-        self.last.release_partial();
+        run.release_partial();
         conversion.finish(py, table, report)
     }
 }
@@ -162,7 +176,7 @@ impl Query {
     #[pyo3(signature = (**unknown), text_signature = "($self)")]
     fn collect(&self, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Records> {
         arguments::reject_in::<Self>(py, "collect", unknown)?;
-        self.collect_in(py, StringLayout::Utf8)
+        self.collect_in(py, StringLayout::Utf8).map(|(records, _)| records)
     }
 
     #[doc = doc!(Query.collect_async)]
@@ -180,8 +194,9 @@ impl Query {
     #[pyo3(signature = (**unknown), text_signature = "($self)")]
     fn first(&self, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
         arguments::reject_in::<Self>(py, "first", unknown)?;
-        let result = block_on(py, self.start.query().client(), self.first_page(py)?);
-        self.first_of(py, result.map_err(|raised| self.last.interrupted(py, raised))?)
+        let (first, run) = self.first_page(py)?;
+        let result = block_on(py, self.start.query().client(), first);
+        first_of(py, &run, result.map_err(|raised| run.interrupted(py, raised))?)
     }
 
     #[doc = doc!(Query.first_async)]
@@ -190,8 +205,8 @@ impl Query {
         arguments::reject_in::<Self>(py, "first_async", unknown)?;
         let client = slf.get().start.query().client().clone();
         coroutine(py, "Query.first_async", &client, move |py| {
-            let first = slf.get().first_page(py)?;
-            Ok((first, move |py: Python<'_>, result| slf.get().first_of(py, result)))
+            let (first, run) = slf.get().first_page(py)?;
+            Ok((first, move |py: Python<'_>, result| first_of(py, &run, result)))
         })
     }
 

@@ -28,11 +28,11 @@ impl Query {
         keyed: bool,
         in_order: bool,
     ) -> PyResult<PartBuffer> {
-        let (run, bar) = slf.get().stream_pages(slf.py())?;
+        let (run, begun, bar) = slf.get().stream_pages(slf.py())?;
         // A run that looks for the records of an earlier one may find them on the first page.
         let run = if in_order { run.in_order().returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
-        Ok(PartBuffer::new(slf.get().last.clone(), run, bar, max_rows, max_age, keyed))
+        Ok(PartBuffer::new((run, begun), bar, max_rows, max_age, keyed))
     }
 
     /// Type of amounts that the client asks for.

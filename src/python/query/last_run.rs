@@ -1,6 +1,6 @@
-//! The most recent run of a query, which its iterators report to.
+//! The runs of a query: each for what takes its records, and the most recent one for the query.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -8,153 +8,93 @@ use pyo3::prelude::*;
 use super::feed::Ready;
 use super::observed_run;
 use super::run_source::RunSource;
-use crate::client::{Client, Error};
+use crate::client::Error;
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Partial, QueryStart, Run, SharedReport};
+use crate::query::{self, Checkpoint, Partial, QueryStart, Run, SharedReport};
 
 /// Note on an error of an iteration that has returned something.
 const STREAM_NOTE: &str = "client.resume(error.cursor) continues after the last record that was returned";
 
-/// Shared by a query and its iterators. Locked only while the interpreter is held, and never while Python code runs.
+/// Shared by a query and the takers of its runs. Locked only while the interpreter is held, and never while Python code runs.
 #[derive(Default)]
-pub struct LastRun(Mutex<LastRunState>);
+pub struct LastRun(Mutex<Latest>);
 
 #[derive(Default)]
-struct LastRunState {
-    report: Option<SharedReport>,
-    partial: Option<Partial>,
+struct Latest {
+    run: Option<Arc<RunState>>,
     error: Option<Py<PyAny>>,
-    start: Option<QueryStart>,
+}
+
+/// One run, for what takes its records: another one of the same query may begin meanwhile.
+#[derive(Clone)]
+pub struct BegunRun {
+    last: Arc<LastRun>,
+    state: Arc<RunState>,
+}
+
+/// Records that were fetched.
+enum Fetched {
+    Kept(Partial),
+    /// A caller has taken them, up to this position.
+    Taken(Option<Checkpoint>),
+}
+
+struct RunState {
+    report: SharedReport,
+    start: QueryStart,
+    fetched: Mutex<Fetched>,
     /// Items that an iteration over the run has returned and will return.
-    ready: Option<Ready<RunSource>>,
+    ready: Mutex<Option<Ready<RunSource>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LastRun {
-    fn lock(&self) -> MutexGuard<'_, LastRunState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the last run by one that begins.
-    pub fn begin(&self, py: Python<'_>, start: &QueryStart, mut run: Run) -> PyResult<Run> {
+    pub fn begin(self: &Arc<Self>, py: Python<'_>, start: &QueryStart, mut run: Run) -> PyResult<(Run, BegunRun)> {
         finalize::check(py)?;
         if let Some(observer) = observed_run::observer(py, start.query().endpoint().name) {
             run.observe(observer);
         }
-        let begun = LastRunState {
-            report: Some(run.report().clone()),
-            partial: Some(run.partial().clone()),
-            start: Some(start.clone()),
-            ..LastRunState::default()
-        };
-        let before = std::mem::replace(&mut *self.lock(), begun);
+        let state = Arc::new(RunState {
+            report: run.report().clone(),
+            start: start.clone(),
+            fetched: Mutex::new(Fetched::Kept(run.partial().clone())),
+            ready: Mutex::default(),
+        });
+        let latest = Latest { run: Some(state.clone()), error: None };
+        let before = std::mem::replace(&mut *lock(&self.0), latest);
         // Not under the lock: the end of an exception may run Python code.
         drop(before);
-        Ok(run)
+        Ok((run, BegunRun { last: self.clone(), state }))
     }
 
-    /// Takes the cursor from what an iteration returns.
-    pub fn follow(&self, ready: &Ready<RunSource>) {
-        self.lock().ready = Some(ready.clone());
-    }
-
-    /// Lets go of the records, which a caller has taken.
-    pub fn release_partial(&self) {
-        self.lock().partial = None;
+    fn run(&self) -> Option<Arc<RunState>> {
+        lock(&self.0).run.clone()
     }
 
     /// Cursor after what was returned; None before the first run.
     pub fn cursor(&self) -> Option<String> {
-        let (start, checkpoint) = {
-            let state = self.lock();
-            let collected = state.partial.as_ref().and_then(Partial::checkpoint);
-            let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint));
-            (state.start.clone()?, checkpoint)
-        };
-        Some(match checkpoint {
-            Some(checkpoint) => checkpoint.cursor().to_json(),
-            None => start.retry_cursor(&self.report().unwrap_or_default()),
-        })
+        self.run().map(|run| run.cursor())
     }
 
     pub fn report(&self) -> Option<query::Report> {
-        self.lock().report.as_ref().map(SharedReport::read)
+        self.run().map(|run| run.report.read())
     }
 
     pub fn partial(&self) -> Option<query::Records> {
-        let partial = self.lock().partial.clone();
-        partial.map(|partial| partial.read())
+        self.run()?.partial()
     }
 
     pub fn error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.lock().error.as_ref().map(|error| error.clone_ref(py))
-    }
-
-    pub fn set_error(&self, py: Python<'_>, error: PyErr) {
-        let error = Some(error.into_value(py).into_any());
-        let before = std::mem::replace(&mut self.lock().error, error);
-        drop(before);
-    }
-
-    /// The exception of an error of the run, which the run keeps.
-    pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        let error = errors::raise_with_note(py, error, self.cursor(), self.continuation().as_deref());
-        // An exception that takes no attributes is raised as it is.
-        drop(error.value(py).setattr("partial", self.records()));
-        self.set_error(py, error.clone_ref(py));
-        error
-    }
-
-    /// An exception that ended a wait for the run: of a signal, or of a call that was not possible.
-    pub fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
-        errors::interrupted(py, raised, |exception| self.annotate(exception))
-    }
-
-    /// Adds to an exception what the run has fetched, and how to continue.
-    pub fn annotate(&self, exception: &Bound<'_, PyAny>) {
-        errors::annotate(exception, self.cursor(), self.continuation().as_deref());
-        drop(exception.setattr("partial", self.records()));
-    }
-
-    /// Records that the run has fetched.
-    fn records(&self) -> Option<Records> {
-        let numbers = self.lock().start.as_ref().and_then(|start| start.query().client().settings().numbers);
-        self.partial().map(|records| Records::new(records, self.report().unwrap_or_default(), numbers))
-    }
-
-    /// A sentence on the records that were fetched, if there are any.
-    fn continuation(&self) -> Option<String> {
-        let state = self.lock();
-        let collected = state.partial.as_ref().filter(|partial| partial.checkpoint().is_some());
-        match collected.map(|partial| partial.read().len()) {
-            Some(0) => None,
-            Some(count) => Some(format!(
-                "{} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
-                     as error.partial and error.cursor",
-                kept(count)
-            )),
-            None if state.ready.as_ref().and_then(Ready::<RunSource>::checkpoint).is_some() => Some(STREAM_NOTE.into()),
-            // Fetched for a batch that was not returned.
-            None => match state.partial.as_ref().map_or(0, |partial| partial.read().len()) {
-                0 => None,
-                count => Some(format!(
-                    "no record was returned: client.resume(error.cursor) begins again; {} in query.partial and error.partial",
-                    kept(count)
-                )),
-            },
-        }
-    }
-
-    /// Raises or warns at the end of a run if its result was not shown to be complete.
-    pub fn ended(&self, py: Python<'_>, client: &Client, report: &SharedReport, partial: &Partial) -> PyResult<()> {
-        let report = report.read();
-        let settings = client.settings();
-        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone(), settings.numbers));
-        report_incomplete(py, settings.strict, Report { inner: report }, partial)
+        lock(&self.0).error.as_ref().map(|error| error.clone_ref(py))
     }
 
     /// Visits the error, for the one object that owns it as the garbage collector sees it: the query.
@@ -166,8 +106,114 @@ impl LastRun {
     }
 
     pub fn clear(&self) {
-        let error = self.lock().error.take();
+        let error = lock(&self.0).error.take();
         drop(error);
+    }
+}
+
+impl RunState {
+    fn cursor(&self) -> String {
+        let collected = match &*lock(&self.fetched) {
+            Fetched::Kept(partial) => partial.checkpoint(),
+            Fetched::Taken(checkpoint) => checkpoint.clone(),
+        };
+        let checkpoint = collected.or_else(|| lock(&self.ready).as_ref().and_then(Ready::<RunSource>::checkpoint));
+        match checkpoint {
+            Some(checkpoint) => checkpoint.cursor().to_json(),
+            None => self.start.retry_cursor(&self.report.read()),
+        }
+    }
+
+    fn partial(&self) -> Option<query::Records> {
+        self.kept().map(|partial| partial.read())
+    }
+
+    fn kept(&self) -> Option<Partial> {
+        if let Fetched::Kept(partial) = &*lock(&self.fetched) { Some(partial.clone()) } else { None }
+    }
+
+    /// Records that the run has fetched.
+    fn records(&self) -> Option<Records> {
+        let numbers = self.start.query().client().settings().numbers;
+        self.partial().map(|records| Records::new(records, self.report.read(), numbers))
+    }
+
+    /// A sentence on the records that were fetched, if there are any.
+    fn continuation(&self) -> Option<String> {
+        let partial = self.kept();
+        let collected = partial.as_ref().filter(|partial| partial.checkpoint().is_some());
+        match collected.map(|partial| partial.read().len()) {
+            Some(0) => None,
+            Some(count) => Some(format!(
+                "{} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
+                     as error.partial and error.cursor",
+                kept(count)
+            )),
+            None if lock(&self.ready).as_ref().and_then(Ready::<RunSource>::checkpoint).is_some() => {
+                Some(STREAM_NOTE.into())
+            }
+            // Fetched for a batch that was not returned.
+            None => match partial.as_ref().map_or(0, |partial| partial.read().len()) {
+                0 => None,
+                count => Some(format!(
+                    "no record was returned: client.resume(error.cursor) begins again; {} in query.partial and error.partial",
+                    kept(count)
+                )),
+            },
+        }
+    }
+}
+
+impl BegunRun {
+    /// Takes the cursor from what an iteration returns.
+    pub fn follow(&self, ready: &Ready<RunSource>) {
+        *lock(&self.state.ready) = Some(ready.clone());
+    }
+
+    /// Lets go of the records, which a caller has taken.
+    pub fn release_partial(&self) {
+        let checkpoint = self.state.kept().and_then(|partial| partial.checkpoint());
+        *lock(&self.state.fetched) = Fetched::Taken(checkpoint);
+    }
+
+    /// Keeps an error for the query, unless another run has begun.
+    pub fn set_error(&self, py: Python<'_>, error: PyErr) {
+        let error = Some(error.into_value(py).into_any());
+        let mut latest = lock(&self.last.0);
+        if latest.run.as_ref().is_some_and(|run| Arc::ptr_eq(run, &self.state)) {
+            let before = std::mem::replace(&mut latest.error, error);
+            drop(latest);
+            drop(before);
+        }
+    }
+
+    /// The exception of an error of the run, which the run keeps.
+    pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+        let state = &self.state;
+        let error = errors::raise_with_note(py, error, Some(state.cursor()), state.continuation().as_deref());
+        // An exception that takes no attributes is raised as it is.
+        drop(error.value(py).setattr("partial", state.records()));
+        self.set_error(py, error.clone_ref(py));
+        error
+    }
+
+    /// An exception that ended a wait for the run: of a signal, or of a call that was not possible.
+    pub fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
+        errors::interrupted(py, raised, |exception| self.annotate(exception))
+    }
+
+    /// Adds to an exception what the run has fetched, and how to continue.
+    pub fn annotate(&self, exception: &Bound<'_, PyAny>) {
+        errors::annotate(exception, Some(self.state.cursor()), self.state.continuation().as_deref());
+        drop(exception.setattr("partial", self.state.records()));
+    }
+
+    /// Raises or warns at the end of a run if its result was not shown to be complete.
+    pub fn ended(&self, py: Python<'_>) -> PyResult<()> {
+        let report = self.state.report.read();
+        let partial = if report.complete { None } else { self.state.records() };
+        let is_strict = self.state.start.query().client().settings().strict;
+        report_incomplete(py, is_strict, Report { inner: report }, partial)
     }
 }
 

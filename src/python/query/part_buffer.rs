@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use tokio::time::{Instant, timeout_at};
 
-use super::last_run::LastRun;
+use super::last_run::BegunRun;
 use super::progress::Bar;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -37,7 +37,7 @@ type Key = (String, Option<i64>);
 #[pyclass(frozen, name = "_PartBuffer")]
 pub struct PartBuffer {
     client: Client,
-    last: Arc<LastRun>,
+    begun: BegunRun,
     run: Arc<tokio::sync::Mutex<Run>>,
     state: Arc<Mutex<BufferState>>,
     report: SharedReport,
@@ -156,7 +156,7 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 }
 
 impl PartBuffer {
-    pub fn new(last: Arc<LastRun>, run: Run, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
+    pub fn new((run, begun): (Run, BegunRun), bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
         let state = BufferState {
             batches: Batches::with_chunk_rows(run.query().record(), max_rows, CHUNK_ROWS),
             rows: 0,
@@ -170,7 +170,7 @@ impl PartBuffer {
         };
         Self {
             client: run.query().client().clone(),
-            last,
+            begun,
             report: run.report().clone(),
             run: Arc::new(tokio::sync::Mutex::new(run)),
             state: Arc::new(Mutex::new(state)),
@@ -223,7 +223,7 @@ impl PartBuffer {
         if result.is_err() || lock(&self.state).ended {
             self.bar.close();
         }
-        result.map_err(|error| self.last.failed(py, &error))
+        result.map_err(|error| self.begun.failed(py, &error))
     }
 }
 

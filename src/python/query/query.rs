@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyType};
 
-use super::last_run::LastRun;
+use super::last_run::{BegunRun, LastRun};
 use super::progress::{Bar, Delivery, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
 use super::run_source::StreamItem;
@@ -54,14 +54,14 @@ impl Query {
     }
 
     /// A run that hands its records on, and its bar.
-    pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Run, Bar)> {
+    pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Run, BegunRun, Bar)> {
         self.stream_run(py, &self.start, Delivery::AtOnce)
     }
 
-    fn stream_run(&self, py: Python<'_>, start: &QueryStart, delivery: Delivery) -> PyResult<(Run, Bar)> {
-        let run = self.last.begin(py, start, Run::new(start).dividing())?;
+    fn stream_run(&self, py: Python<'_>, start: &QueryStart, delivery: Delivery) -> PyResult<(Run, BegunRun, Bar)> {
+        let (run, begun) = self.last.begin(py, start, Run::new(start).dividing())?;
         let bar = Bar::of(py, self.progress, delivery, &run)?;
-        Ok((run, bar))
+        Ok((run, begun, bar))
     }
 
     /// A stream whose first batch has up to `first` rows.
@@ -72,9 +72,9 @@ impl Query {
         first: usize,
         schema: SchemaRef,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let (run, bar) = self.stream_run(py, start, Delivery::Reader)?;
-        let run = run.returning_first_page_at_once();
-        let reader = QueryReader::growing(py, self.last.clone(), run, bar, first, schema)?;
+        let (run, begun, bar) = self.stream_run(py, start, Delivery::Reader)?;
+        let run = (run.returning_first_page_at_once(), begun);
+        let reader = QueryReader::growing(py, run, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
 
@@ -108,12 +108,10 @@ impl Query {
         kind: StreamItem,
         form: (usize, Projection),
     ) -> PyResult<Stream> {
-        let (run, bar) = slf.get().stream_run(slf.py(), start, Delivery::Loop)?;
+        let (run, begun, bar) = slf.get().stream_run(slf.py(), start, Delivery::Loop)?;
         // Who iterates over pages may stop after the first one.
         let run = if kind == StreamItem::Pages { run.returning_first_page_at_once() } else { run };
-        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), run, bar, kind, form);
-        slf.get().last.follow(stream.ready());
-        Ok(stream)
+        Ok(Stream::new(slf.clone().into_any().unbind(), (run, begun), bar, kind, form))
     }
 }
 
@@ -223,9 +221,8 @@ impl Query {
         let numbers = slf.get().numbers_or(numbers);
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let start = columns.map_or_else(|| slf.get().start.clone(), |columns| slf.get().start.with_columns(&columns.0));
-        let (run, bar) = slf.get().stream_run(py, &start, Delivery::Reader)?;
-        let batches =
-            BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), run, bar, batch_size, form)?);
+        let (run, begun, bar) = slf.get().stream_run(py, &start, Delivery::Reader)?;
+        let batches = BatchIterator::new(QueryReader::of_batches(py, (run, begun), bar, batch_size, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::feed::{Entry, Feed, Polled};
-use super::last_run::LastRun;
+use super::last_run::BegunRun;
 use super::progress::Bar;
 use super::run_source::{RunItem, RunSource, StreamItem};
 use crate::client::Error;
@@ -20,7 +20,7 @@ use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_inte
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::python::results::arrow::{Table, schema_capsule};
-use crate::query::{Batch, Partial, Run, SharedReport};
+use crate::query::{Batch, Run};
 
 /// Rows of the largest batch of a stream.
 const MOST_ROWS: usize = 32_768;
@@ -39,50 +39,37 @@ pub struct QueryReader {
 }
 
 struct OpenRun {
-    last: Arc<LastRun>,
+    begun: BegunRun,
     feed: Feed<RunSource>,
-    report: SharedReport,
-    partial: Partial,
     _bar: Bar,
 }
 
 impl QueryReader {
     /// Batches start with `first` rows and grow, so that a consumer that wants five rows costs one request.
-    pub fn growing(
-        py: Python<'_>,
-        last: Arc<LastRun>,
-        run: Run,
-        bar: Bar,
-        first: usize,
-        schema: SchemaRef,
-    ) -> PyResult<Self> {
-        Self::new(py, last, run, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
+    pub fn growing(py: Python<'_>, run: (Run, BegunRun), bar: Bar, first: usize, schema: SchemaRef) -> PyResult<Self> {
+        Self::new(py, run, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
     }
 
     pub fn of_batches(
         py: Python<'_>,
-        last: Arc<LastRun>,
-        run: Run,
+        run: (Run, BegunRun),
         bar: Bar,
         rows: usize,
         form: (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        Self::new(py, last, run, bar, (rows, rows), form)
+        Self::new(py, run, bar, (rows, rows), form)
     }
 
     fn new(
         py: Python<'_>,
-        last: Arc<LastRun>,
-        run: Run,
+        (run, begun): (Run, BegunRun),
         bar: Bar,
         (first, most): (usize, usize),
         (schema, numbers): (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        let report = run.report().clone();
-        let partial = run.partial().clone();
         let feed = Feed::of_run(run, StreamItem::Batches, first, most);
-        last.follow(feed.ready());
-        let run = Some(OpenRun { last, feed, report, partial, _bar: bar });
+        begun.follow(feed.ready());
+        let run = Some(OpenRun { begun, feed, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
         Ok(Self { run, schema, numbers, converted: VecDeque::new(), row: 0, signals })
     }
@@ -94,12 +81,12 @@ impl QueryReader {
         }
         let Some(run) = self.run.take() else { return Ok(None) };
         let read = match self.read(py, &run) {
-            Ok(None) => run.last.ended(py, run.feed.client(), &run.report, &run.partial).map(|()| None),
+            Ok(None) => run.begun.ended(py).map(|()| None),
             read => read,
         };
-        let read = read.map_err(|raised| run.last.interrupted(py, raised));
+        let read = read.map_err(|raised| run.begun.interrupted(py, raised));
         match &read {
-            Err(error) => run.last.set_error(py, error.clone_ref(py)),
+            Err(error) => run.begun.set_error(py, error.clone_ref(py)),
             Ok(Some(_)) => self.run = Some(run),
             Ok(None) => {}
         }
@@ -112,7 +99,7 @@ impl QueryReader {
             match run.feed.ready().take() {
                 Polled::Item((Entry::Item(RunItem::Batch(batch)), before)) => break (batch, before),
                 Polled::Pending => block_on_interruptible(py, run.feed.client(), &self.signals, run.feed.fill(py)?)?,
-                Polled::Failure(error) => return Err(run.last.failed(py, &error)),
+                Polled::Failure(error) => return Err(run.begun.failed(py, &error)),
                 Polled::Ended | Polled::Item(_) => return Ok(None),
             }
         };

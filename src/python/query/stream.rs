@@ -1,6 +1,5 @@
 //! `Stream`: iterator over the items of one run, for `for` and `async for` alike.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -9,7 +8,7 @@ use pyo3::types::PyType;
 
 use super::feed::{Feed, Polled, Ready};
 use super::iterator::{self, FeedIterator, feed_iterator};
-use super::last_run::LastRun;
+use super::last_run::BegunRun;
 use super::progress::Bar;
 use super::run_source::{RunItem, RunSource, StreamItem};
 use crate::client::Error;
@@ -18,7 +17,7 @@ use crate::python::base::asyncio::Coroutine;
 use crate::python::results::page::Page;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
-use crate::query::{Partial, Run, SharedReport};
+use crate::query::{Run, SharedReport};
 
 // One iterator. Threads that share it get each item once.
 #[doc = doc!(Stream)]
@@ -30,9 +29,8 @@ pub struct Stream {
     feed: Feed<RunSource>,
     /// The query, for the garbage collector: its last error has a traceback, whose frames may have this stream.
     owner: Py<PyAny>,
-    last: Arc<LastRun>,
+    run: BegunRun,
     report: SharedReport,
-    partial: Partial,
     bar: Bar,
     /// True once the end was reported.
     reported: AtomicBool,
@@ -41,23 +39,15 @@ pub struct Stream {
 impl Stream {
     pub fn new(
         owner: Py<PyAny>,
-        last: Arc<LastRun>,
-        run: Run,
+        (run, begun): (Run, BegunRun),
         bar: Bar,
         kind: StreamItem,
         (batch_size, selection): (usize, Projection),
     ) -> Self {
-        Self {
-            kind,
-            selection,
-            owner,
-            last,
-            report: run.report().clone(),
-            partial: run.partial().clone(),
-            feed: Feed::of_run(run, kind, batch_size, batch_size),
-            bar,
-            reported: AtomicBool::new(false),
-        }
+        let report = run.report().clone();
+        let feed = Feed::of_run(run, kind, batch_size, batch_size);
+        begun.follow(feed.ready());
+        Self { kind, selection, owner, report, feed, run: begun, bar, reported: AtomicBool::new(false) }
     }
 
     pub fn ready(&self) -> &Ready<RunSource> {
@@ -90,7 +80,7 @@ impl Stream {
 
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         self.bar.close();
-        self.last.failed(py, error)
+        self.run.failed(py, error)
     }
 }
 
@@ -111,7 +101,7 @@ impl FeedIterator for Stream {
             Polled::Ended => {
                 self.bar.close();
                 if !self.reported.swap(true, Ordering::Relaxed) {
-                    self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
+                    self.run.ended(py)?;
                 }
             }
             Polled::Pending | Polled::Item(_) => {}
@@ -120,11 +110,11 @@ impl FeedIterator for Stream {
     }
 
     fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
-        self.last.interrupted(py, raised)
+        self.run.interrupted(py, raised)
     }
 
     fn annotate(&self, exception: &Bound<'_, PyAny>) {
-        self.last.annotate(exception);
+        self.run.annotate(exception);
     }
 
     fn end(&self) {
