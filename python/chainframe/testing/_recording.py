@@ -38,8 +38,8 @@ SCRUB_HINT = (
 )
 MAX_NAME_LENGTH = 120
 MAX_SHOWN = 3
-FAILED = pytest.StashKey[set[str]]()
-"""Names of the tests that did not pass."""
+FAILED = pytest.StashKey[Counter[str]]()
+"""Names of the tests that did not pass, with the number of times: a test may be run again."""
 FINDINGS = pytest.StashKey[list[Finding]]()
 """Differences between recordings and the service that no report has yet."""
 
@@ -66,7 +66,7 @@ def in_one_line() -> Generator[None]:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
-def has_failed(request: pytest.FixtureRequest, before: set[str]) -> bool:
+def has_failed(request: pytest.FixtureRequest, before: Counter[str]) -> bool:
     """Return True if a test of the fixture's scope did not pass."""
     failed = request.config.stash[FAILED] - before
     return any(name == request.node.nodeid or request.scope != "function" for name in failed)

@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[FAILED] = set()
+    config.stash[FAILED] = Counter()
     config.stash[FINDINGS] = []
     config.stash[CLOSED] = []
     config.stash[KEPT] = {}
@@ -135,7 +135,7 @@ def pytest_runtest_makereport(
         item.config.stash[CLOSED].clear()
     if not report.passed:
         if call.when != "teardown":
-            item.config.stash[FAILED].add(item.nodeid)
+            item.config.stash[FAILED][item.nodeid] += 1
         item.config.stash[_rewriting.INCOMPLETE] = True
     return report
 

@@ -230,6 +230,36 @@ def test_recording_of_a_failed_test_is_not_kept(stranger: pytest.Pytester, monke
         assert service.request_count == sent
 
 
+def test_recording_of_a_test_that_fails_twice_is_not_kept(
+    stranger: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger.makeconftest(
+        """
+        from _pytest.runner import runtestprotocol
+
+
+        def pytest_runtest_protocol(item, nextitem):
+            runtestprotocol(item, nextitem=nextitem, log=False)
+            runtestprotocol(item, nextitem=nextitem)
+            return True
+        """
+    )
+    stranger.makepyfile(
+        test_twice="""
+        import chainframe as cf
+
+
+        def test_wrong(cassette):
+            with cf.Client() as client:
+                assert len(client.blocks(max_items=3).collect()) == 2
+        """
+    )
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        run(stranger, "test_twice.py").assert_outcomes(failed=1)
+    assert not list(stranger.path.glob("**/*.jsonl*"))
+
+
 @needs_extra
 def test_fixtures_of_wider_scope_serve_hypothesis(stranger: pytest.Pytester) -> None:
     stranger.makepyfile(
