@@ -94,7 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[CLOSED] = []
     config.stash[KEPT] = {}
     config.stash[_rewriting.REWRITTEN] = {}
-    config.stash[_rewriting.INCOMPLETE] = any("::" in argument for argument in config.args)
+    # With --lf, pytest leaves whole files out without telling which. Without its cache, there is no such option.
+    is_selected = any("::" in argument for argument in config.args) or bool(config.getoption("lf", default=False))
+    config.stash[_rewriting.INCOMPLETE] = is_selected
     config.addinivalue_line(
         "markers",
         f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",

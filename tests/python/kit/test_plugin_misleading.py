@@ -132,6 +132,35 @@ def test_rewrite_keeps_the_recordings_of_tests_that_did_not_run(
     run(suite).assert_outcomes(passed=2)
 
 
+def test_rewrite_of_the_last_failed_tests_keeps_the_recordings_of_other_files(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = """
+        import os
+        import chainframe as cf
+
+        def test_count(session_cassette):
+            with cf.Client() as client:
+                assert len(client.blocks(max_items={count}).collect()) == {count}
+            assert os.environ.get("BROKEN") != "{count}"
+        """
+    suite.makepyfile(test_a=test.format(count=2), test_b=test.format(count=3))
+    cache = "-p", "cacheprovider"
+    recorded = suite.path / "cassettes" / "session.jsonl"
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        run(suite).assert_outcomes(passed=2)
+        before = sorted(line["params"]["limit"] for line in lines(recorded))
+        assert before == ["2", "3"]
+        monkeypatch.setenv("BROKEN", "3")
+        run(suite, *cache).assert_outcomes(passed=1, failed=1)
+        monkeypatch.delenv("BROKEN")
+        result = run(suite, *cache, "--lf", "--chainframe-record=rewrite")
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["*recordings that were kept*"])
+    assert sorted(line["params"]["limit"] for line in lines(recorded)) == before
+
+
 def test_caught_miss_fails_the_test_and_is_shown(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         """
