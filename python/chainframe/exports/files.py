@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from gzip import GzipFile
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._checks import check_choice
 from chainframe._native import Hint
-from chainframe._objects import ObjectPath, exists, object_writer
+from chainframe._objects import ObjectPath, exists, object_writer, read_object
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, check_parent, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, NumericOverflowError
@@ -19,12 +21,12 @@ from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
 from chainframe.exports.sources import arrow_source
-from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
+from chainframe.exports.store import locked, read_manifest, saved_rows, store_at, verify_parts
 from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files, release_memory
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -96,13 +98,36 @@ class FileRequest:
             refuse_link(parts)
             if not parts.is_dir():
                 return
-        if self.mode == "overwrite" or not store_at(parts).has_manifest:
+        if not store_at(parts).has_manifest:
             self.discard()
+        elif self.mode == "overwrite" or self._is_in_place():
+            # Records that stay would be taken for those of this run.
+            self._remove_parts()
+
+    def _is_in_place(self) -> bool:
+        """Returns True if the file has all that the parts have: the run that wrote it could not remove them."""
+        manifest = read_manifest(self.parts)
+        if manifest is None or not manifest.finished or not exists(self.path):
+            return False
+        assembled = _Digest()
+        # Parts that cannot be read are the error of the run.
+        with suppress(ExportError, OSError, ValueError):
+            verify_parts(self.parts, manifest.parts)
+            with self._compressed(cast("BinaryIO", assembled)) as sink:
+                self._copy([self.parts / part.name for part in manifest.parts], sink)
+            return assembled.sha256.digest() == self._checksum()
+        return False
+
+    def _checksum(self) -> bytes:
+        if isinstance(self.path, ObjectPath):
+            return hashlib.sha256(read_object(self.path)).digest()
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
 
     def assemble(self, export: Export) -> Export:
         """Writes the parts of an export to the file, and removes them."""
         try:
-            self._replace(lambda sink: self._copy(export, sink))
+            self._replace(lambda sink: self._copy(export.parts, sink))
         except ExportError:
             self._check_not_superseded(export)
             raise
@@ -129,18 +154,18 @@ class FileRequest:
         path = cast("Path", self.path)
         return Export(path=path, parts=(path,), rows=rows, report=report, manifest=None)
 
-    def _copy(self, export: Export, sink: BinaryIO) -> None:
+    def _copy(self, parts: Sequence[Location], sink: BinaryIO) -> None:
         import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
 
-        schema = pyarrow.parquet.read_schema(arrow_source(export.parts[0]))
+        schema = pyarrow.parquet.read_schema(arrow_source(parts[0]))
         # The writer must know the order before the first row.
-        footers = map(pyarrow.parquet.read_metadata, map(arrow_source, export.parts))
+        footers = map(pyarrow.parquet.read_metadata, map(arrow_source, parts))
         order = order_of_files(footers, schema) if self.form == "parquet" else None
         # Each read of an object in a store is a request, and a part of one is small.
         piecewise: dict[str, Any] = {"buffer_size": BUFFER, "pre_buffer": False} if isinstance(self.path, Path) else {}
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for part in export.parts:
+            for part in parts:
                 with pyarrow.parquet.ParquetFile(arrow_source(part), **piecewise) as stored:
                     for number, batch in enumerate(stored.iter_batches(ROWS, use_threads=False), 1):
                         yield batch
@@ -184,10 +209,38 @@ class FileRequest:
     def discard(self) -> None:
         # Foreign files stay; a directory that cannot be removed must not hide the outcome of the run.
         with suppress(OSError, ExportError):
-            with locked(self.parts):
-                store_at(self.parts).discard_all()
-            if isinstance(self.parts, Path):
+            self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        with locked(self.parts):
+            store_at(self.parts).discard_all()
+        if isinstance(self.parts, Path):
+            with suppress(OSError):
                 self.parts.rmdir()
+
+
+class _Digest(io.RawIOBase):
+    """A file of which only the SHA-256 is kept."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+        self._size = 0
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
+        piece = memoryview(data).cast("B")
+        self.sha256.update(piece)
+        self._size += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._size
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        # As the files that are written from front to end.
+        return True
 
 
 def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:

@@ -15,6 +15,8 @@ import pytest
 
 import chainframe as cf
 from chainframe.exports import Export
+from chainframe.exports.directory import LocalStore
+from chainframe.exports.files import FileRequest
 from chainframe.testing import LocalService
 from conftest import Sample
 
@@ -64,6 +66,58 @@ def test_interrupted_file_is_resumed(blocks: Any, tmp_path: Path, method: str) -
     assert heights(path) == [block.height for block in query]
     with pytest.raises(cf.ExportError, match="exists"):
         getattr(query, method)(path, mode="error")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl", "a.csv.gz"])
+def test_parts_of_a_file_that_is_in_place_are_not_taken_for_a_new_result(
+    blocks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    service, query = blocks
+    path = tmp_path / name
+    write = {"parquet": query.to_parquet, "csv": query.to_csv, "jsonl": query.to_json}[name.split(".")[1]]
+    with monkeypatch.context() as stopped:
+        stopped.setattr(FileRequest, "discard", lambda _: None)
+        before = write(path).rows
+    assert (tmp_path / f"{name}.part").exists()
+    service.growth = 100
+    query.first()
+    service.growth = 0
+    sent = service.request_count
+    assert write(path).rows > before
+    assert service.request_count > sent
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_finished_parts_of_a_file_that_is_not_in_place_are_used(
+    blocks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, query = blocks
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    with monkeypatch.context() as stopped:
+        stopped.setattr(FileRequest, "_replace", lambda *_: 1 / 0)
+        stopped.setattr(FileRequest, "clean_up", lambda *_: None)
+        with pytest.raises(ZeroDivisionError):
+            query.to_csv(path)
+    sent = service.request_count
+    assert query.to_csv(path).rows == 200
+    assert service.request_count == sent
+
+
+def test_parts_of_a_file_that_cannot_be_removed_are_named(
+    blocks: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, query = blocks
+    path = tmp_path / "a.csv"
+
+    def fail(store: LocalStore) -> None:
+        raise cf.ExportError(f"{store.path}: read-only")
+
+    monkeypatch.setattr(LocalStore, "discard_all", fail)
+    assert query.to_csv(path).rows == 200
+    for mode in ("resume", "overwrite"):
+        with pytest.raises(cf.ExportError, match="read-only"):
+            query.to_csv(path, mode=mode)
 
 
 @pytest.mark.parametrize("method", METHODS)
