@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -64,7 +65,7 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
             kind = fields[name]["kind"]
             try:
                 values[name] = _value(kind, _to_builtin(value))
-            except (ArithmeticError, LookupError, TypeError, ValueError):
+            except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
                 raise ConfigError(f"{call}: {source}: {name} must be {EXPECTED[kind]}; got {short(value)}") from None
         for name, value in values.items():
             gathered[name].append(value)
@@ -155,9 +156,11 @@ def _text(value: object) -> str:
 
 
 def _texts(value: Any) -> list[str]:  # noqa: ANN401 - a list of any kind
-    if isinstance(value, str):
+    # A cell of CSV holds it as JSON.
+    items = json.loads(value) if isinstance(value, str) else value
+    if isinstance(items, str | Mapping):
         raise TypeError
-    return [_text(item) for item in value]
+    return [_text(item) for item in items]
 
 
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {

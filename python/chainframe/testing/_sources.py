@@ -169,20 +169,13 @@ def _read_csv(path: Path) -> list[SourceRow]:
         try:
             return [
                 SourceRow(
-                    f"{path} line {lines.line_num}", dict(zip(header, [_cell(text) for text in row], strict=True))
+                    f"{path} line {lines.line_num}", dict(zip(header, [text or None for text in row], strict=True))
                 )
                 for row in lines
                 if row
             ]
-        except (ValueError, RecursionError, csv.Error) as error:
+        except (ValueError, csv.Error) as error:
             raise ConfigError(f"{path} line {lines.line_num} is not a row of the table: {error}") from None
-
-
-def _cell(text: str) -> Any:  # noqa: ANN401 - text, or a list of texts
-    """Return the value of a CSV cell: lists are JSON."""
-    if text.startswith("["):
-        return json.loads(text)
-    return text or None
 
 
 def _check_names(names: Iterable[Any], where: str) -> None:

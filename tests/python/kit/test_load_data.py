@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import pickle
 from datetime import UTC, datetime
@@ -258,7 +259,7 @@ FILES = [
     ("nan.jsonl", b'{"height": NaN}', "nan.jsonl line 1 is not JSON: NaN is not a JSON number"),
     ("latin.jsonl", b'{"hash": "\xe9"}', "latin.jsonl line 1 is not UTF-8"),
     ("deep.json", b"[" * 100_000, "deep.json is not JSON"),
-    ("deep.csv", b"height\n" + b"[" * 100_000, "deep.csv line 2 is not a row of the table"),
+    ("deep.csv", b"hash,height\n0x1," + b"[" * 100_000, "deep.csv line 2: height must be an integer"),
     ("text.json", b'"height"', "text.json must hold a list of records or a response; got 'height'"),
     ("rows.json", b"[{}, null]", "rows.json row 1 must be a record"),
     ("response.json", b'{"code":"0","data":[{"data":[{"height":"x"}]}]}', "response.json: data[0].data[0].height"),
@@ -432,3 +433,20 @@ def test_csv_is_loaded(own: LocalService, tmp_path: Path) -> None:
     first = cf.EventLog(tx_id="0xa", topics=["0x1", "0x2"], height=7, transaction_time=moment)
     with own.client() as ask:
         assert list(ask.logs("0xa")) == [first, cf.EventLog(tx_id="0xa")]
+
+
+@pytest.mark.parametrize("symbol", ["[ visit x.com ] claim", "[1]", '["a"]', "[", "{}"])
+def test_text_of_csv_that_looks_like_a_list_is_text(own: LocalService, tmp_path: Path, symbol: str) -> None:
+    with (tmp_path / "tokens.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("token_contract_address", "token"), ("0xa", symbol)])
+    own.load("tokens", tmp_path / "tokens.csv")
+    with own.client() as ask:
+        assert [token.token for token in ask.tokens()] == [symbol]
+
+
+@pytest.mark.parametrize("cell", ["[" * 100_000, "[", "{}", '"0x1"', "1", "[1.5]", "[null]", "0x1"])
+def test_cell_of_csv_that_is_no_list_is_named(own: LocalService, tmp_path: Path, cell: str) -> None:
+    with (tmp_path / "logs.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("tx_id", "topics"), ("0xa", cell)])
+    with pytest.raises(cf.ConfigError, match=r"logs\.csv line 2: topics must be a list of strings; got "):
+        own.load("logs", tmp_path / "logs.csv")
