@@ -7,6 +7,7 @@ import os
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 BATCH = f"{STATE}_batch"
 DAMAGED = ("not a valid DuckDB", "Corrupt database", "read enough bytes", "WAL does not match")
 """Parts of the messages for a file that no other attempt opens; the library has one class for all errors of files."""
+FOLDED = str.maketrans(ascii_uppercase, ascii_lowercase)
+"""DuckDB compares names without the case of ASCII letters, and of no others."""
 MAGIC = b"DUCK"
 """Bytes of a database from byte 8 on, also of an encrypted one."""
 
@@ -130,8 +133,8 @@ class DuckDbSink(Sink):
             places: list[tuple[str, str]] = [(above[1], above[0])]
         elif above:
             select = (
-                "SELECT count(*) FROM information_schema.schemata "
-                "WHERE lower(catalog_name) = lower(?) AND lower(schema_name) = lower(?)"
+                "SELECT count(*) FROM information_schema.schemata "  # noqa: S608 - no values
+                f"WHERE {_is_same('catalog_name')} AND {_is_same('schema_name')}"
             )
             is_schema = self._execute(select, [current, above[0]])[0][0]
             places = [(current, above[0])] if is_schema else [(above[0], "main")]
@@ -143,15 +146,14 @@ class DuckDbSink(Sink):
 
     def _table_in(self, catalog: str, schema: str, name: str) -> tuple[str, str, str] | None:
         select = (
-            "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE "
-            "lower(table_catalog) = lower(?) AND lower(table_schema) = lower(?) AND lower(table_name) = lower(?)"
+            "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE "  # noqa: S608 - no values
+            f"{_is_same('table_catalog')} AND {_is_same('table_schema')} AND {_is_same('table_name')}"
         )
         found = self._execute(select, [catalog, schema, name])
         return found[0] if found else None
 
     def _key(self) -> str:
-        # DuckDB compares names without case.
-        return self._place[2].lower()
+        return self._place[2].translate(FOLDED)
 
     def _stored(self) -> Position | None:
         if self._table_in(*self._place[:2], STATE) is None:
@@ -171,9 +173,9 @@ class DuckDbSink(Sink):
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table_in(*self._place) is None:
             return None
-        known = {name.lower() for name in self._columns()}
-        # DuckDB compares names of columns without case. Those that users added may have types that Arrow lacks.
-        own = [f"{quoted(name)} AS {quoted(name)}" for name in change.rows.schema.names if name.lower() in known]
+        known = {name.translate(FOLDED) for name in self._columns()}
+        # Those that users added may have types that Arrow lacks.
+        own = [f"{quoted(name)} AS {quoted(name)}" for name in change.rows.schema.names if name in known]
         if not own:
             return f"it has no column {change.rows.schema.names[0]}"
         select = f"SELECT {', '.join(own)} FROM {quoted(*self._place)} LIMIT 0"  # noqa: S608 - quoted
@@ -186,6 +188,15 @@ class DuckDbSink(Sink):
     def _execute(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Run a statement and fetch its result, so that the connection is free for the next one."""
         return self._connection.execute(statement, list(values)).fetchall()
+
+
+def _is_same(column: str) -> str:
+    """Return a condition: the column holds the name of a parameter, as the database compares names."""
+    return f"{_folded(column)} = {_folded('?')}"
+
+
+def _folded(expression: str) -> str:
+    return f"translate({expression}, '{ascii_uppercase}', '{ascii_lowercase}')"
 
 
 def _kind(error: duckdb.Error) -> Failure:

@@ -51,6 +51,16 @@ def test_names_of_duckdb_are_those_of_the_database(tmp_path: Path) -> None:
         assert connection.sql("select count(*) from app.a_new_one").fetchall() == [(12,)]
 
 
+def test_names_of_duckdb_that_differ_in_letters_beyond_ascii_are_several() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create schema Ö; create schema ö")
+        for name in ("Ä", "ä", "K", "\N{KELVIN SIGN}", "Ö.t", "ö.t"):
+            assert run(Query(EVENTS), sink_of(connection, name), 12).rows_added == 12
+        found = connection.sql("select table_schema, table_name from information_schema.tables").fetchall()
+    names = {("main", "Ä"), ("main", "ä"), ("main", "K"), ("main", "\N{KELVIN SIGN}"), ("Ö", "t"), ("ö", "t")}
+    assert names <= set(found)
+
+
 @pytest.mark.parametrize("name", ["a.b.c.d", "a..b", ".a", "a.", '"a', '""', "_chainframe", "x._CHAINFRAME_batch"])
 def test_name_that_is_none_is_rejected(name: str) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"^table "):
