@@ -69,6 +69,8 @@ class SettledWriter(ParquetWriter):
         """The highest height that this run has read."""
         self._lowest: int | None = None
         """The lowest height that this run has read of a list that is in order."""
+        self._is_ordered = True
+        """False if a height was listed below a lower one."""
 
     @property
     def _settled(self) -> Settled:
@@ -93,8 +95,6 @@ class SettledWriter(ParquetWriter):
         if self._order != "by_height":
             self._check_order([height for _, height in rows if height is not None])
         for _, height in rows:
-            if self._met:
-                break
             if height is not None:
                 self._highest = height if self._highest is None else max(self._highest, height)
             if self._order == "by_height":
@@ -102,6 +102,7 @@ class SettledWriter(ParquetWriter):
             else:
                 self._next_of_list(height)
         self._do_queued()
+        self._met = self._met or self._is_read_again()
 
     def _check_order(self, heights: list[int]) -> None:
         """Raises `ExportError` for a list that is not in descending order: what is new would not be at its head.
@@ -114,9 +115,27 @@ class SettledWriter(ParquetWriter):
             # A list beyond the result window is read in parts, each of which begins with its newest record.
             self._lowest = None
         for height in heights:
-            if self._lowest is not None and height > self._lowest + self._settled.settle:
+            if self._lowest is None or height <= self._lowest:
+                self._lowest = height
+            elif height > self._lowest + self._settled.settle:
                 raise self._listed_below(height, self._lowest)
-            self._lowest = height if self._lowest is None else min(self._lowest, height)
+            else:
+                self._is_ordered = False
+
+    def _is_read_again(self) -> bool:
+        """True if a list was read below the heights that are compared.
+
+        Rows of these may be listed below lower ones. The list is read on for them, unless it was in order so far and
+        lacks no record of the earlier exports.
+        """
+        tail = self._tail
+        if tail is None or tail.lowest is None or self._lowest is None or self._lowest >= tail.lowest:
+            return False
+        if self._lowest < tail.lowest - self._settled.settle:
+            return True
+        new = self._rows_again()
+        known = set(row_keys(tail.rows.cast(new.schema), self.manifest))
+        return self._is_ordered and known.issubset(row_keys(new, self.manifest))
 
     def _listed_below(self, height: int, lower: int | None) -> ExportError:
         path = self._directory
@@ -135,7 +154,7 @@ class SettledWriter(ParquetWriter):
                 raise self._listed_below(height, self._before_end)
             self._queue(_Action.WRITE)
         elif self._tail is not None and self._tail.lowest is not None and height < self._tail.lowest:
-            self._met = True
+            self._queue(_Action.SKIP)
         else:
             self._queue(_Action.COMPARE)
 
@@ -204,16 +223,20 @@ class SettledWriter(ParquetWriter):
             # Nothing was read again, and nothing added: this is part of the next commit.
             self.manifest.settled = settled
 
+    def _rows_again(self) -> pa.Table:
+        """Rows that this run has read of heights that the earlier export has."""
+        arrow: Any = load("pyarrow")
+        table: pa.Table = arrow.concat_tables([self._table(self.query.partial[:0]), *self._again])
+        return table
+
     def _compared(self) -> tuple[pa.Table | None, pa.Table | None, int | None]:
         """Rows to add, corrections, and the height above which they are."""
         tail = self._tail
         if tail is None or tail.end_height is None:
             return None, None, None
-        arrow: Any = load("pyarrow")
-        schema = self._table(self.query.partial[:0]).schema
-        new = arrow.concat_tables([schema.empty_table(), *self._again])
+        new = self._rows_again()
         above = tail.end_height - self._settled.settle
-        found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
+        found = compare(self._comparable(tail.rows, tail.end_height, above).cast(new.schema), new, self.manifest, above)
         reasons = self._buffer.report().reasons
         if found.deepest is not None:
             # A list that was read to its end may have the reason that the API returns the last 12 months only.

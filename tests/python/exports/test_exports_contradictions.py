@@ -130,6 +130,41 @@ def test_heights_out_of_order_by_no_more_than_is_read_again_are_exported(server:
     assert sorted(export.to_pandas()["height"]) == list(range(1, 115))
 
 
+@pytest.mark.parametrize("page_size", [5, 13, 14, 50])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_record_that_is_listed_below_the_heights_that_are_compared_is_found(
+    server: StrictServer, tmp_path: Path, page_size: int, *, is_late: bool
+) -> None:
+    chain = Chain(server, "token_transfers", 120)
+    # The first export ends at height 115: the next one compares 111 to 115, and begins to be sure below 110.
+    moved = chain.rows.pop(8)
+    if not is_late:
+        chain.rows.insert(12, moved)
+    query = chain.query(server.client(), page_size=page_size)
+    first = query.to_parquet(tmp_path / "0", settle=5)
+    if is_late:
+        # Listed late too, a height that was out of order shows that others may be.
+        chain.rows[8:10] = reversed(chain.rows[8:10])
+        chain.rows.insert(12, moved)
+    chain.grow(5)
+    second = query.to_parquet(tmp_path / "1", since=first, settle=5)
+    assert (second.complete, second.corrections) == (True, ())
+    exported: list[Any] = chainframe.exports.read(second).to_table()["height"].to_pylist()
+    assert sorted(exported) == list(range(1, 121))
+
+
+def test_settled_export_of_a_list_in_order_ends_with_the_page_below_the_heights_that_are_compared(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain = Chain(server, "token_transfers", 120)
+    query = chain.query(server.client(concurrency=1), page_size=10)
+    first = query.to_parquet(tmp_path / "0", settle=30)
+    chain.grow(5)
+    # Heights 125 to 60, of which those from 61 on are compared.
+    second = query.to_parquet(tmp_path / "1", since=first, settle=30)
+    assert (second.complete, second.rows, second.report.pages) == (True, 5, 7)
+
+
 @pytest.mark.parametrize("place", [20, 27, 30])
 @pytest.mark.parametrize("call", ["token_transfers", "large_transactions", "transactions"])
 def test_record_that_was_listed_below_those_of_the_earlier_export_is_reported(
