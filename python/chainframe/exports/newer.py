@@ -74,7 +74,7 @@ class NewerWriter(ParquetWriter):
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
         while self._buffer.rows:
             self._write()
-        is_complete = matcher.met is not None and not matcher.inserted
+        is_complete = matcher.met is not None and not matcher.inserted and not matcher.num_equal()
         self._save_finished(watermark, matcher.findings(), is_complete=is_complete)
 
 

@@ -76,8 +76,10 @@ class WatermarkMatcher:
         self._expected = Counter(record.key for record in absent)
         """Keys of absent records that did not come back."""
         self.returned: deque[int] = deque()
-        """Indices, before those of held records, of absent records that came back."""
+        """Indices, before those of held records, of records that the series has: absent ones, or those that moved."""
         self._num_returned = 0
+        self._moved = Counter(str(key) for key, _ in written if key in self._set)
+        """Keys of the watermark that were received further up, before those of held records."""
         self._written = written
         self._runs: list[Run] = []
         self._count = 0
@@ -153,8 +155,12 @@ class WatermarkMatcher:
     def _check_returned(self, index: int, key: str) -> None:
         if self._expected[key] > 0:
             self._expected[key] -= 1
-            self._num_returned += 1
-            self.returned.append(index)
+        elif self._moved[key] < self._known.count(key):
+            self._moved[key] += 1
+        else:
+            return
+        self._num_returned += 1
+        self.returned.append(index)
 
     def end_of_list(self) -> None:
         """Accepts the run within which the list ended, if there is one."""
@@ -163,7 +169,7 @@ class WatermarkMatcher:
 
     def repeated(self) -> list[int]:
         """Indices, among the held new records, of those that the series has: they were absent, or have moved."""
-        known = Counter(self._known[: self._num_vanished()]) + self._expected
+        known = Counter(self._known[: self._num_vanished()]) - self._moved + self._expected
         found = []
         for index, (key, _) in enumerate(self._new_held(), self.num_new):
             if known[key] > 0:
@@ -183,7 +189,7 @@ class WatermarkMatcher:
         return [record._replace(is_reported=record.is_reported or record in removed) for record in self._missing()]
 
     def _missing(self) -> list[Absent]:
-        seen = Counter(key for key, _ in self._new_held())
+        seen = Counter(key for key, _ in self._new_held()) + self._moved
         found = _first_of(self._absent, self._expected)
         if self.met is not None or self._is_grown():
             vanished = self._watermark[: self._num_vanished()]
@@ -200,6 +206,10 @@ class WatermarkMatcher:
             return height < self._top or (height == self._top and is_grown)
 
         return [record for record in self._missing() if not record.is_reported and is_passed(record.height)]
+
+    def num_equal(self) -> int:
+        """Number of records that were taken for known ones that had moved, but these are where they were."""
+        return (self._moved - Counter(self._known[: self._num_vanished()])).total()
 
     def findings(self) -> list[str]:
         """Deviations from a list that only grew, one sentence each."""
@@ -221,6 +231,10 @@ class WatermarkMatcher:
                 f"The list has {len(self.inserted)} of its records {where} below records of the earlier export, which "
                 "lacks them: they were listed late, or the list is in another order. They were not written; export "
                 "without since."
+            )
+        if count := self.num_equal():
+            found.append(
+                f"The list has records twice that the earlier export has once ({count}); export without since."
             )
         return found
 

@@ -49,9 +49,30 @@ def test_absent_records_above_many_new_ones_are_not_exported_again() -> None:
     absent = [Absent("back", 7, is_reported=True)]
     matcher = WatermarkMatcher(pairs(known), absent)
     matcher.push(pairs(["0", "back", *(f"new {number}" for number in range(6_000))]))
-    assert list(matcher.returned) == [1]
+    assert list(matcher.returned) == [0, 1]
+    matcher.push(pairs(known[1:]))
+    assert (matcher.end, matcher.absent(), matcher.findings()) == (6_002, [], [])
+
+
+@pytest.mark.parametrize("count", [10, 6_000])
+def test_record_that_moved_above_many_new_ones_is_not_exported_again(count: int) -> None:
+    known = [f"{number}" for number in range(100)]
+    matcher = WatermarkMatcher(pairs(known))
+    matcher.push(pairs(["new", "3", *(f"new {number}" for number in range(count))]))
+    matcher.push(pairs([*known[:3], *known[4:]]))
+    assert [*matcher.returned, *matcher.repeated()][:1] == [1]
+    assert (matcher.absent(), matcher.findings()) == ([], [])
+
+
+def test_record_equal_to_a_known_one_above_many_new_ones_is_reported() -> None:
+    known = [f"{number}" for number in range(100)]
+    matcher = WatermarkMatcher(pairs(known))
+    matcher.push(pairs(["3", *(f"new {number}" for number in range(6_000))]))
     matcher.push(pairs(known))
-    assert matcher.absent() == []
+    assert (list(matcher.returned), matcher.num_equal()) == ([0], 1)
+    assert matcher.findings() == [
+        "The list has records twice that the earlier export has once (1); export without since."
+    ]
 
 
 def at(height: int, *keys: str) -> list[tuple[str, int | None]]:
