@@ -45,7 +45,8 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     if not newest:
         return [], None, None
     lowest = min(height for _, height in newest)
-    if manifest.rows <= len(manifest.watermark):
+    is_cut = manifest.since is not None or manifest.query["max_items"] is not None
+    if manifest.rows <= len(manifest.watermark) and not is_cut:
         return newest, lowest - 1, None
     # The watermark of a range is its highest block; that of a list ends anywhere within a block.
     is_whole = lowest == height_of(manifest.watermark) and query._growth_order() == "by_height"  # noqa: SLF001

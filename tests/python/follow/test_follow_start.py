@@ -154,3 +154,23 @@ def test_an_export_is_continued(
     assert together == [record for record in listed(query) if height(record) <= height(followed[-1])]
     with pytest.raises(cf.InvalidParameterError, match="is an export of another query: call is"):
         client.large_transactions().follow(start=export)
+
+
+@needs_extra
+@pytest.mark.parametrize("kind", ["since", "max_items"])
+def test_an_export_that_ends_within_a_block_is_continued_with_undo(
+    chain: LocalService, client: cf.Client, tmp_path: Path, kind: str
+) -> None:
+    if kind == "since":
+        first = client.transactions().to_parquet(tmp_path / "first")
+        chain.growth = 1
+        client.blocks().first()
+        chain.growth = 0
+        export = client.transactions().to_parquet(tmp_path / "export", since=first)
+    else:
+        # One of the several transactions of the lowest block.
+        heights = [transaction.height or 0 for transaction in client.transactions(max_items=100)]
+        first_of_two = next(at for at in range(2, 99) if heights[at - 1] > heights[at] == heights[at + 1])
+        export = client.transactions(max_items=first_of_two + 1).to_parquet(tmp_path / "export")
+    assert 0 < export.rows < 100
+    assert list(client.transactions().follow(start=export, poll=None, undo=True)) == []
