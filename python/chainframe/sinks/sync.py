@@ -182,25 +182,40 @@ def _advice(target: _SyncedList, follow: Any) -> Generator[None]:  # noqa: ANN40
         raise advice from error
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """An event: rows, or the height above which rows are void. An interrupt falls before or after it is added."""
+
+    cursor: str
+    """Position after it."""
+    height: int | None
+    """Height after it; None if it leaves that as it was."""
+    rows: pa.Table | None = None
+    undo_after: int | None = None
+    argument: str | None = None
+    """Value of a set whose list it is of."""
+
+
 @dataclass
 class _Pending:
     """Events that the next commit stores."""
 
     clear: Clear = Clear.NOTHING
-    undo_after: int | None = None
-    undo_of: str | None = None
-    tables: list[pa.Table] = field(default_factory=list)
+    taken: list[_Taken] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
-        return sum(table.num_rows for table in self.tables)
+        return sum(len(taken.rows or ()) for taken in self.taken)
 
     def change(self, before: Position | None, after: Position) -> Change:
-        is_empty = before is None or self.clear is not Clear.NOTHING
         arrow: Any = load("pyarrow")
-        rows = arrow.concat_tables(self.tables) if self.tables else None
-        undo_after = None if is_empty else self.undo_after
-        return Change(before, after, self.clear, undo_after, None if is_empty else self.undo_of, rows)
+        tables = [taken.rows for taken in self.taken if taken.rows is not None]
+        rows = arrow.concat_tables(tables) if tables else None
+        is_empty = before is None or self.clear is not Clear.NOTHING
+        first = self.taken[0] if self.taken else None
+        if is_empty or first is None or first.undo_after is None:
+            return Change(before, after, self.clear, None, None, rows)
+        return Change(before, after, self.clear, first.undo_after, first.argument, rows)
 
 
 def _target(query: Any, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> _SyncedList:  # noqa: ANN401
@@ -224,7 +239,6 @@ class _SyncedList:
         self._pending = _Pending(clear)
         self.start = known.cursor if known else "beginning"
         self._rows = known.rows if known else 0
-        self._next: tuple[str, int | None] | None = None
         self._height = known.height if known else None
         self._added = self._removed = self._commits = 0
 
@@ -251,12 +265,11 @@ class _SyncedList:
         if is_undo or self._pending.rows >= self._commit_rows:
             self.commit()
         if is_undo:
-            self._pending.undo_after = event.after_height
-            self._next = (event.cursor, event.after_height)
-            return
-        rows = self._form.table(event)
-        self._pending.tables.append(rows)
-        self._next = (event.cursor, self._highest(rows))
+            taken = _Taken(event.cursor, event.after_height, undo_after=event.after_height)
+        else:
+            rows = self._form.table(event)
+            taken = _Taken(event.cursor, self._highest(rows), rows)
+        self._pending.taken.append(taken)
 
     def _highest(self, rows: pa.Table) -> int | None:
         heights: Any = rows[height_column(rows.schema.names) or "height"]
@@ -274,15 +287,14 @@ class _SyncedList:
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         pending = self._pending
-        if self._next is None and not (is_last and pending.clear is not Clear.NOTHING):
+        if not pending.taken and not (is_last and pending.clear is not Clear.NOTHING):
             return
-        reached, height = self._next or ("", None)
-        fresh = _Pending()
-        # No interrupt falls between two statements without a call.
-        self._next = None
-        self._pending = fresh
-        after = Position(cursor or reached, height, self._rows + pending.rows, self._form.stored())
+        height = self._height_after(pending.taken)
+        after = Position(
+            cursor or self._cursor_after(pending.taken), height, self._rows + pending.rows, self._form.stored()
+        )
         change = pending.change(self._stored, after)
+        self._pending = _Pending()
         removed = self._sink.commit(change)
         self._stored = change.position(removed)
         self._rows = self._stored.rows
@@ -292,6 +304,12 @@ class _SyncedList:
         self._removed += removed
         self._height = height
         self._commits += 1
+
+    def _cursor_after(self, taken: list[_Taken]) -> str:
+        return taken[-1].cursor if taken else ""
+
+    def _height_after(self, taken: list[_Taken]) -> int | None:
+        return taken[-1].height if taken else None
 
     def result(self, report: Report) -> Synced:
         return Synced(
@@ -304,18 +322,6 @@ class _SyncedList:
         )
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """An event of a list of a set: rows, or the height above which its rows are void."""
-
-    argument: str
-    cursor: str
-    """Position of the list after it."""
-    rows: pa.Table | None = None
-    highest: int | None = None
-    undo_after: int | None = None
-
-
 class _SyncedSet(_SyncedList):
     """A run that keeps the table of the lists of a set, whose position is that of all of them."""
 
@@ -323,39 +329,35 @@ class _SyncedSet(_SyncedList):
         super().__init__(sink, form, commit_rows, reset=reset)
         self._query = query
         self._cursor: str = self._opened(query).cursor
-        self._events: list[_Taken] = []
-        """Events since the last commit. An interrupt falls before or after one is added, with its cursor."""
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         if hasattr(event, "after_height"):
             self.commit()
             (argument,) = event.queried
-            self._events.append(_Taken(argument, event.cursor, undo_after=event.after_height))
+            taken = _Taken(event.cursor, None, undo_after=event.after_height, argument=argument)
+            self._pending.taken.append(taken)
             # The rows of other lists stay: a commit of its own deletes these.
             self.commit()
             return
-        if sum(len(taken.rows or ()) for taken in self._events) >= self._commit_rows:
+        if self._pending.rows >= self._commit_rows:
             self.commit()
         rows = self._form.table(event)
         (argument,) = rows[QUERIED][0].as_py()
-        self._events.append(_Taken(argument, event.cursor, rows, self._highest(rows)))
+        self._pending.taken.append(_Taken(event.cursor, self._highest(rows), rows, argument=argument))
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
-        events = self._events
-        self._events = []
-        if events:
-            cursors = {taken.argument: taken.cursor for taken in events}
-            reached: str = cursor or self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
-            heights: list[int] = [taken.highest for taken in events if taken.highest is not None]
-            heights += [] if self._height is None else [self._height]
-            self._pending.tables = [taken.rows for taken in events if taken.rows is not None]
-            self._pending.undo_after = events[0].undo_after
-            self._pending.undo_of = None if events[0].undo_after is None else events[0].argument
-            self._next = (reached, max(heights, default=None))
-            cursor = reached
         super().commit(cursor, is_last=is_last)
         if self._stored is not None:
             self._cursor = self._stored.cursor
+
+    def _cursor_after(self, taken: list[_Taken]) -> str:
+        cursors = {event.argument: event.cursor for event in taken}
+        merged: str = self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
+        return merged
+
+    def _height_after(self, taken: list[_Taken]) -> int | None:
+        heights = [self._height, *(event.height for event in taken)]
+        return max((height for height in heights if height is not None), default=None)
 
 
 def _begin(

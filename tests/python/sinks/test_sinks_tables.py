@@ -14,7 +14,7 @@ import pytest
 from deltalake.schema import Field, PrimitiveType
 
 import chainframe as cf
-from chainframe.sinks.sync import TableForm
+from chainframe.sinks.sync import TableForm, _SyncedList
 from chainframe.testing import LocalService, make_records
 from sync_places import EVENTS, FINAL, TABLE, execute, others, stored, synced
 
@@ -239,3 +239,24 @@ def test_panic_of_a_library_is_an_export_error(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(cf.ExportError, match=r"x: Forked process detected; make sure to use spawn") as caught:
         synced(("delta", str(tmp_path / "x")))
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_interrupt_while_an_event_is_taken_leaves_rows_and_cursor_of_one_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    place = ("duckdb", str(tmp_path / "x.duckdb"))
+    highest = _SyncedList._highest
+    steps = iter(range(1, 7))
+
+    def interrupted(self: _SyncedList, rows: Any) -> int | None:
+        if next(steps) == step:
+            raise KeyboardInterrupt
+        return highest(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_SyncedList, "_highest", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            synced(place)
+    assert synced(place).rows_added == 12 - 2 * (step - 1)
+    assert stored(place) == FINAL
