@@ -25,7 +25,12 @@ FILE_SUFFIXES = {
 # Schemes of databases and of servers, which are not locations of a Delta table.
 DATABASES = {"duckdb", "jdbc", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 SERVERS = {"ftp", "http", "https", "sftp"}
-CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
+CONNECTION = re.compile(
+    r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)\s*="
+    r"|(password|passwd|pwd|accountkey|accesskey)\s*="
+    r"|^(?![a-z]:[/\\])[^/\\]+:[^@]*@[^/\\]",
+    re.IGNORECASE,
+)
 """Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
 KINDS = (
     "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, an Iceberg catalog, a DeltaTable, a "

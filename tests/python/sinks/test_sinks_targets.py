@@ -13,7 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe.sinks.sql import name_parts
 from chainframe.sinks.sync import run
-from chainframe.sinks.targets import sink_of
+from chainframe.sinks.targets import CONNECTION, sink_of
 from chainframe.testing import LocalService
 from sync_places import EVENTS, FINAL, Query, execute, stored, synced
 
@@ -159,7 +159,20 @@ URLS = [
     "md:x?motherduck_token=canary-word",
     "md:x?motherduck_token=canary-word.db",
     "postgresql:canary-user:canary-word@127.0.0.1/x",
+    "Server=h;User Id=canary-user;Password=canary-word;",
+    "driver={ODBC Driver 18};server=h;uid=canary-user;PWD = canary-word",
+    "DBNAME=x user=canary-user passwd=canary-word",
+    "HOST = 127.0.0.1 passfile=canary-word",
+    "canary-user:canary-word@127.0.0.1:1/x",
+    "canary-user:canary/word@host",
+    "MD:x?motherduck_token=canary-word",
+    "Server=h;Password=canary-word.db",
 ]
+
+
+@pytest.mark.parametrize("name", ["a@b:c", "x/me:b@c", "hosts=1", "pwds", "C:/me@host", "C:\\me@host", "token=0x1"])
+def test_names_of_directories_are_no_connection_strings(name: str) -> None:
+    assert not CONNECTION.search(name)
 
 
 @pytest.mark.parametrize("address", URLS)
