@@ -190,8 +190,11 @@ impl FollowPlan {
     /// Lowest height that is wanted. To find that of a time takes requests.
     pub async fn lowest(&self, report: &SharedReport) -> Result<i64, Error> {
         let has_time = self.query.args().iter().any(|(name, _)| name == "start_time");
-        let query =
-            if has_time { resolve(&self.query, self.shared.as_deref(), report).await? } else { self.query.clone() };
+        let query = if has_time {
+            resolve(&self.query, self.shared.as_deref(), report).await?.query
+        } else {
+            self.query.clone()
+        };
         Ok(query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64).unwrap_or(0))
     }
 

@@ -29,8 +29,10 @@ pub(super) enum SearchStep {
 /// Position of a time among the blocks of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TimePosition {
-    /// The last block that is not later.
+    /// The last block that is not later, below a later one.
     At(i64),
+    /// The newest block, which is not later: the chain may have others that are not.
+    Newest(i64),
     /// The time is before the first block, which has this height.
     Before(i64),
     /// The time is before the lowest block that samples found, at this height. Lower blocks may exist.

@@ -221,7 +221,7 @@ impl<'c> ChainHeights<'c> {
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
         let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
         if newest.time <= time {
-            return Ok(TimePosition::At(newest.height));
+            return Ok(TimePosition::Newest(newest.height));
         }
         let (known, pages) = self.head.as_ref().map_or_else(Default::default, |head| (head.blocks.clone(), head.pages));
         let mut search = self.search.take().unwrap_or_else(|| Search::new(known, newest));

@@ -30,7 +30,7 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
         return Err(Error::Empty { endpoint: call(chain), problem, attempts });
     }
     match found {
-        TimePosition::At(height) => Ok(height),
+        TimePosition::At(height) | TimePosition::Newest(height) => Ok(height),
         TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
             Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
         }
@@ -122,7 +122,7 @@ impl<'q> Positions<'q> {
             TimePosition::At(height) | TimePosition::Before(height) | TimePosition::BeforeSampled(height) => {
                 self.heights.known_newest().is_some_and(|newest| is_settled(height + 1, newest, DEFAULT_SETTLE))
             }
-            TimePosition::NoBlock => false,
+            TimePosition::Newest(_) | TimePosition::NoBlock => false,
         }
     }
 

@@ -85,7 +85,7 @@ impl QueryStart {
 
     /// Returns the query with its range of heights. The requests for it are added to the report.
     pub(super) async fn resolve(&self, report: &SharedReport) -> Result<Query, Error> {
-        resolve(&self.query, self.shared.as_deref(), report).await
+        Ok(resolve(&self.query, self.shared.as_deref(), report).await?.query)
     }
 
     /// Requests one page of the query's only list as it is now, and adds the request to the report.

@@ -14,29 +14,43 @@ use crate::query::results::SharedReport;
 /// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
 const RECENT: i64 = 364 * 86_400_000;
 
+/// A query with its range of heights.
+pub(super) struct ResolvedRange {
+    pub query: Query,
+    /// Height of the newest block that a response showed, 0 without one, if the range ends with it.
+    pub open_end: Option<i64>,
+}
+
+impl From<Query> for ResolvedRange {
+    /// A query whose arguments, or later blocks, say where its range ends.
+    fn from(query: Query) -> Self {
+        Self { query, open_end: None }
+    }
+}
+
 /// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year. Lists of a set
 /// share what they find.
 pub(super) async fn resolve(
     query: &Query,
     shared: Option<&SharedHeights>,
     report: &SharedReport,
-) -> Result<Query, Error> {
+) -> Result<ResolvedRange, Error> {
     // Without a lowest height, the list of an address may always have older records than the API returns.
     let is_aged = query.endpoint().limit == ResultLimit::LastYear && query.start_height().is_some();
     if query.unresolved().is_none() && (!is_aged || query.is_recent()) {
-        return Ok(query.clone());
+        return Ok(query.clone().into());
     }
     match RecordedRange::replay(query)? {
         Some(recorded) => {
             let found = find(&recorded.apply(query)?, shared, report).await?;
-            Ok(found.with_recent(recorded.is_recent))
+            Ok(ResolvedRange { query: found.query.with_recent(recorded.is_recent), ..found })
         }
         None => {
             // A recording has the heights that were found: later blocks would be found for the same times.
             let advice = RecordedRange::advice(query);
             let found = find(query, shared, report).await;
             let found = found.map_err(|error| RecordedRange::with_advice(error, advice.as_deref()))?;
-            RecordedRange::record(query, found.is_recent())?;
+            RecordedRange::record(query, found.query.is_recent())?;
             Ok(found)
         }
     }
@@ -44,42 +58,56 @@ pub(super) async fn resolve(
 
 /// Finds the heights of a query. A range that no block can be in is sent as an empty one, so that all that a run does in
 /// the end is done for it as well.
-async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<Query, Error> {
+async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<ResolvedRange, Error> {
     let mut heights = Positions::of(query, shared, report)?;
-    let Some(unresolved) = query.unresolved() else { return mark_recent(query, &heights).await };
+    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, &heights).await?.into()) };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
+    let mut open_end = None;
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             TimePosition::At(height) => Some(height),
-            TimePosition::Before(_) | TimePosition::NoBlock => return query.with_heights(Some(1), Some(0)),
+            TimePosition::Newest(height) => {
+                open_end = Some(height);
+                open_end
+            }
+            TimePosition::Before(_) => return empty(query, None),
+            TimePosition::NoBlock => return empty(query, Some(0)),
             TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
-                return query.with_heights(Some(1), Some(0));
+                return empty(query, None);
             }
         },
         None if end_height.is_some() => end_height,
         // Each height is a request: the last one has to be known. A list has its end by itself.
         None if is_expanded => match heights.newest().await? {
-            Some(newest) => Some(newest.height),
-            None => return query.with_heights(Some(1), Some(0)),
+            Some(newest) => {
+                open_end = Some(newest.height);
+                open_end
+            }
+            None => return empty(query, Some(0)),
         },
         None => None,
     };
     let start = match start_time {
         // Both ends of a range of times are included: it begins above the last block that is earlier.
         Some(time) => match heights.find(time - 1).await? {
-            TimePosition::At(height) => Some(height + 1),
+            TimePosition::At(height) | TimePosition::Newest(height) => Some(height + 1),
             TimePosition::Before(first) => Some(first),
             TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
                 Some(first)
             }
-            TimePosition::NoBlock => return query.with_heights(Some(1), Some(0)),
+            TimePosition::NoBlock => return empty(query, Some(0)),
         },
         None => start_height,
     };
     let resolved = query.with_heights(start, end)?.with_shown_records(heights.shown(query));
-    Ok(resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time))))
+    let query = resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time)));
+    Ok(ResolvedRange { query, open_end })
+}
+
+fn empty(query: &Query, open_end: Option<i64>) -> Result<ResolvedRange, Error> {
+    Ok(ResolvedRange { query: query.with_heights(Some(1), Some(0))?, open_end })
 }
 
 fn first_block_unknown(lowest: i64) -> String {

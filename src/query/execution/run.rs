@@ -52,6 +52,8 @@ pub struct Run {
     dividing: Dividing,
     /// Sizes of the slices that have ended.
     sizes: SliceSizes,
+    /// The newest block that a response showed, if the range of heights ends with it.
+    open_end: Option<i64>,
     /// The end of the last slice.
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
@@ -108,6 +110,7 @@ impl Run {
             next_slice: 0,
             dividing: Dividing::of(start),
             sizes: SliceSizes::default(),
+            open_end: None,
             end: None,
             max_in_flight: usize::MAX,
             whole: None,
@@ -195,6 +198,11 @@ impl Run {
         self.whole.get_or_insert(query);
     }
 
+    /// Height of the newest block that a response showed, 0 without one, if the range of heights ends with it.
+    pub(super) fn open_end(&self) -> Option<i64> {
+        self.open_end
+    }
+
     /// The end of the list, once it was reached.
     pub(super) fn end(&self) -> Option<End> {
         self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
@@ -221,7 +229,9 @@ impl Run {
     /// Finds the heights of the query and starts its first slice.
     async fn start(&mut self) -> Result<(), Error> {
         let RunStage::Unresolved { start, shared } = &self.stage else { return Ok(()) };
-        self.query = resolve(&self.query, shared.as_deref(), &self.output.report).await?;
+        let resolved = resolve(&self.query, shared.as_deref(), &self.output.report).await?;
+        self.query = resolved.query;
+        self.open_end = resolved.open_end;
         let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
         // Each slice takes a request, unless the run may end before the last of them.
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };

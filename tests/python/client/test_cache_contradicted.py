@@ -172,3 +172,27 @@ def test_missing_hashes_of_blocks_do_not_show_that_the_chain_is_the_same(
     chain.rows = [{**each, "txid": f"{each['txid']}9"} for each in chain.rows]
     with server.client() as plain:
         assert read(server, tmp_path, QUERIES[kind]) == plain.transactions(**QUERIES[kind]).collect()
+
+
+@pytest.mark.parametrize("arguments", [{"start_height": 30}, {"start_height": 30, "end_time": 10**12 + 1_000}], ids=str)
+@pytest.mark.parametrize("lag", [1, 30])
+def test_range_that_ends_below_a_block_that_was_seen_is_incomplete_and_not_kept(
+    server: StrictServer, tmp_path: Path, arguments: Row, lag: int
+) -> None:
+    chain = Chain()
+    is_first = iter([True])
+
+    def lagging(request: Request) -> Response:
+        if not next(is_first, False):
+            chain.rows = [row(height) for height in range(60 - lag, 0, -1)]
+        return chain(request)
+
+    server.on("transactions", lagging)
+    with server.client(cache=cf.Cache(tmp_path, settle=1), max_retries=1) as client:
+        query = client.transactions(**arguments)
+        report = query.collect().report
+        assert not report.complete
+        assert any("a part of the service lags behind" in reason for reason in report.reasons)
+        chain.rows = [row(height) for height in range(70, 0, -1)]
+        server.on("transactions", chain)
+        assert [record.height for record in query.collect()] == list(range(30, 71))

@@ -9,6 +9,7 @@ use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
+use crate::message::{Hint, Message};
 use crate::query::execution::heights::{ChainHeights, fetch_newest_rows};
 use crate::query::execution::kept_chain::{READ_DURING_REMOVAL, heights, highest_block_of, note, now};
 use crate::query::execution::run::Run;
@@ -62,8 +63,16 @@ impl CachedRead {
         if range.below_read_at.is_some() {
             self.served(run, records)?;
         }
+        if !self.is_cut(records) {
+            report_lag(run, range);
+        }
         self.keep_heights(run, records, range.newest.clone(), range.below_read_at.unwrap_or(self.started)).await;
         Ok(())
+    }
+
+    /// True if `max_items` may have ended the result.
+    fn is_cut(&self, records: &Records) -> bool {
+        self.query.max_items().is_some_and(|most| records.len() as u64 >= most)
     }
 
     fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Result<Records, Error> {
@@ -117,7 +126,7 @@ impl CachedRead {
         self.chain(run).saw_head(newest.height).await;
         let settled = newest.height - self.cache.settle();
         let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
-        let is_cut = self.query.max_items().is_some_and(|most| records.len() as u64 >= most);
+        let is_cut = self.is_cut(records);
         // `max_items` may have cut the records of the highest height: this height is read again.
         let next = if is_cut { top.min(settled + 1) } else { (last + 1).min(settled + 1) }.max(low);
         let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
@@ -185,6 +194,22 @@ impl CachedRead {
             note(run.report(), "The chain could not be compared with what is kept, and the result is not kept");
         }
         is_anchored && !self.is_of_removed()
+    }
+}
+
+/// Gives a reason if a range ends with a block that was not the newest one before it was read. Settled, it would be kept as one
+/// that has its end.
+fn report_lag(run: &Run, range: &HeightsRead) {
+    if let Some((newest, end)) = range.newest.as_ref().zip(run.open_end())
+        && end < newest.height
+    {
+        let problem = format!(
+            "The range ends at height {end}, although another response showed height {}: a part of the service lags \
+             behind",
+            newest.height
+        );
+        run.report().add_contradiction(Message::new(problem).hint(Hint::RetryLater));
+        run.report().update(|report| report.complete = false);
     }
 }
 
