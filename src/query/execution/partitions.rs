@@ -2,6 +2,7 @@
 //! independently, on other machines and at other times.
 
 use super::fetch::fetch;
+use super::positions::reject_empty_responses;
 use super::query_start::QueryStart;
 use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
@@ -38,23 +39,33 @@ impl QueryStart {
         if let Some(members) = self.query().members() {
             return split_set(self.query(), members, num_partitions);
         }
+        let report = SharedReport::default();
         let start = if self.query().unresolved().is_some() {
-            let query = self.resolve(&SharedReport::default()).await?;
+            let query = self.resolve(&report).await?;
             self.with_query(query)
         } else {
             self
         };
-        let query = start.query();
+        let partitions = start.split(num_partitions, &report).await?;
+        // A partition would begin and end where a list seemed to be empty, and read nothing of what it lacks.
+        reject_empty_responses(start.query().endpoint().chain, &report)?;
+        let reasons = report.read().reasons.to_vec();
+        Ok(partitions.into_iter().map(|partition| partition.with_reasons(&reasons)).collect())
+    }
+
+    /// Splits the run of a query whose heights are known.
+    async fn split(&self, num_partitions: u64, report: &SharedReport) -> Result<Vec<Self>, Error> {
+        let query = self.query();
         // How many records a partition by hash, by height or by time has is unknown until it is read.
         if query.max_items().is_some() {
-            return split_list(query, num_partitions).await;
+            return split_list(query, num_partitions, report).await;
         }
         let hashes = query.endpoint().params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }));
         if let Some(param) = hashes {
             return split_hashes(query, param.name, num_partitions);
         }
-        let Some(range) = range(query) else { return split_list(query, num_partitions).await };
-        let Some((low, high)) = bounds(query, &range)? else { return split_list(query, num_partitions).await };
+        let Some(range) = range(query) else { return split_list(query, num_partitions, report).await };
+        let Some((low, high)) = bounds(query, &range)? else { return split_list(query, num_partitions, report).await };
         let mut partitions = Vec::new();
         for (index, (low, high)) in split(low, high, num_partitions).into_iter().enumerate() {
             partitions.push(Self::from(within(query, &range, low, high, index > 0)?));
@@ -101,13 +112,13 @@ fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Qu
 
 /// Splits a list that the API counts by offsets: counted from its end they do not change. Two partitions are cut between
 /// records that one response showed next to each other; each has to begin and to end with them.
-async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
+async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -> Result<Vec<QueryStart>, Error> {
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit(query);
     }
     let mut list = ListReader::new(list_spec(query, None));
     let request = PageRequest::first(query.page_size());
-    let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
+    let page = fetch(query, 0, request, false, report).await?;
     let accepted = list.on_response(&request, &response(&page))?;
     let Some(total) = page.total else { return unsplit(query) };
     // The reader of the list decides what a count means that is less than the records of the first page.
@@ -122,7 +133,7 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<QueryStart
         let offset = (first as u64 - 1) * rows;
         let max_page_size = query.endpoint().page_size_max().map_or(1, u64::from);
         let Some(request) = page_of_both(offset - 1, offset, max_page_size) else { break };
-        let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
+        let page = fetch(query, 0, request, false, report).await?;
         check_count(&request, &response(&page)).map_err(|problem| list.drift_error(problem))?;
         let before = cuts.last().map_or(0, |cut| cut.offset);
         let cut = list.cut_near(offset, &request, &response(&page));

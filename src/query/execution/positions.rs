@@ -24,11 +24,7 @@ const BESIDE_ABSENT: &str = "The height of a time is not kept: no block was foun
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
     let report = SharedReport::default();
     let found = Positions::new(ChainHeights::new(client, chain, name, &report), None, &report)?.find(time).await?;
-    if report.empty_responses_reason().is_some() {
-        let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
-        let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
-        return Err(Error::Empty { endpoint: call(chain), problem, attempts });
-    }
+    reject_empty_responses(chain, &report)?;
     match found {
         TimePosition::At(height) | TimePosition::Newest(height) => Ok(height),
         TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
@@ -38,6 +34,16 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
             Err(Error::parameter("time", "must not be before the first block: no block is listed yet"))
         }
     }
+}
+
+/// Raises an error if empty responses may have been throttles.
+pub(super) fn reject_empty_responses(chain: Chain, report: &SharedReport) -> Result<(), Error> {
+    if report.empty_responses_reason().is_none() {
+        return Ok(());
+    }
+    let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
+    let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
+    Err(Error::Empty { endpoint: call(chain), problem, attempts })
 }
 
 pub(super) struct Positions<'q> {

@@ -7,6 +7,7 @@ use super::resolve::resolve;
 use super::shared_heights::SharedHeights;
 use crate::client::{Client, Error};
 use crate::decode::Page;
+use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Report, SharedReport};
 use crate::query::snapshot::{ListCheckpoint, PageRequest};
@@ -68,6 +69,16 @@ impl QueryStart {
     /// Returns this position in a query whose heights are known.
     pub(super) fn with_query(self, query: Query) -> Self {
         Self { query, ..self }
+    }
+
+    /// Returns this position with reasons why the result is incomplete that were known before.
+    pub(super) fn with_reasons(self, reasons: &[Message]) -> Self {
+        if reasons.is_empty() {
+            return self;
+        }
+        let mut cursor = self.first();
+        cursor.reasons.extend_from_slice(reasons);
+        Self { cursor: Some(Arc::new(cursor)), ..self }
     }
 
     /// Returns this position, from where only these columns are decoded.

@@ -7,6 +7,7 @@ import pickle
 import random
 import re
 from concurrent.futures import ProcessPoolExecutor
+from datetime import timedelta
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import chainframe as cf
 from chainframe.partitions import Partition
 from chainframe.testing import LocalService
 from repository import ROOT
-from strict_server import Request, Response, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, envelope, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,3 +265,29 @@ def test_partitions_of_early_times_keep_them(client: cf.Client) -> None:
     parts = client.tokens(start_time="1970-01-01T00:00Z", end_time="1970-03-01T00:00Z").partitions(2)
     sent = [repr(part.query) for part in parts]
     assert "1970-01-30T12:00:00Z" in sent[1]
+
+
+def test_range_of_times_of_a_chain_without_blocks_is_an_error_in_place_of_empty_partitions(
+    server: StrictServer,
+) -> None:
+    server.on("transactions", Response(envelope([])))
+    with server.client() as client:
+        query = client.transactions(start_time="2024-01-01T00:00Z", end_time="2024-02-01T00:00Z")
+        with pytest.raises(cf.PaginationDriftError, match="the service may throttle so"):
+            query.partitions(2)
+
+
+@pytest.mark.parametrize("days", [(1, 0), (10, 5)], ids=["records", "before the first block"])
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_partitions_have_the_reasons_of_the_search_of_their_heights(days: tuple[int, int]) -> None:
+    with LocalService(transactions=3_000, seed=7, max_result_window=1_000) as service, service.client() as client:
+        end = client.large_transactions().collect()[-1].transaction_time
+        assert end is not None
+        start_time, end_time = (end - timedelta(days=before) for before in days)
+        query = client.transactions(start_time=start_time, end_time=end_time)
+        records = query.collect()
+        assert any("The first block is unknown" in reason for reason in records.report.reasons)
+        results = [pickle.loads(pickle.dumps(part)).query.collect() for part in query.partitions(2)]
+        assert [result.report.reasons for result in results] == [records.report.reasons] * len(results)
+        assert sum(map(len, results)) == len(records)
+        assert not any(result.report.complete for result in results)
