@@ -92,15 +92,21 @@ def narrowed(
             choices = argument.narrowed(schema.field(name), solver, lambda value: is_valid(given | value))
         else:
             choices = _by_column(resource, schema.field(name), given, solver)
-        if choices is None or not all(is_valid(common | choice) for choice in choices):
+        if choices is None:
             continue
+        wanted = common
+        parts = several
         if len(choices) == 1:
-            common |= choices[0]
+            wanted = common | choices[0]
         elif not choices or len(several) == 1 or len(choices) < len(several):
-            several = choices
-        if not several:
+            parts = choices
+        if not parts:
             return []
-    return [combined for choice in several if is_valid(combined := common | choice)] or [common]
+        # A part that the API does not take with the rest has records, too: the other columns are compared locally.
+        if all(is_valid(wanted | part) for part in parts):
+            common = wanted
+            several = parts
+    return [common | part for part in several]
 
 
 def looked_up(resource: str, given: Arguments, solver: Solver, is_valid: Callable[[Arguments], bool]) -> Lookup | None:

@@ -10,6 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
+from datasets.test_datasets import rows
 from strict_server import Request, Response, StrictServer, page_of
 
 
@@ -154,3 +155,20 @@ def test_chain_that_begins_within_a_set_of_heights_has_all_its_blocks(server: St
         assert sorted(dataset.to_table(filter=HEIGHTS_5_TO_9)["height"].to_pylist()) == [7, 8, 9]  # type: ignore[type-var]
         assert dataset.report.complete
         assert [request.query.get("height") for request in server.requests].count("4") == 1
+
+
+def test_filter_on_heights_and_another_column_that_no_call_combines_loses_no_record() -> None:
+    with LocalService(transactions=900, seed=7) as service, service.client(rate_limit=None) as client:
+        table = client.transactions().to_arrow()
+        heights = sorted(set(table["height"].to_pylist()))
+        inner = pc.field("height") == heights[50]
+        block_hash = table.filter(inner)["block_hash"][0].as_py()
+        outer = (pc.field("height") >= heights[45]) & (pc.field("height") <= heights[55])
+        for wanted in (
+            ((pc.field("height") == heights[5]) | outer) & (pc.field("block_hash") == block_hash),
+            (inner | ((pc.field("height") > heights[5]) & (pc.field("height") < heights[9])))
+            & pc.field("block_hash").isin([block_hash, "0x" + "1" * 64]),
+        ):
+            dataset = client.transactions().dataset()
+            assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted)) != []
+            assert dataset.report.complete
