@@ -14,11 +14,12 @@ from chainframe.datasets.plan import arguments, descending
 from chainframe.errors import PaginationDriftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from chainframe import Query
     from chainframe.datasets.narrowing import Narrowing
     from chainframe.datasets.requests import Requests
+    from chainframe.datasets.values import Solver
 
 
 # Most heights of one gap that are compared with the filter: a wrong height may leave a gap of billions.
@@ -28,22 +29,25 @@ MAX_MISSING = 10_000
 class Gaps:
     """Gaps that the filter accepts in the heights of a list of blocks, which is read from the newest one down."""
 
-    def __init__(self, schema: pa.Schema, column: str | None, keep: Callable[[pa.Table], pa.Table]) -> None:
+    def __init__(self, schema: pa.Schema, columns: tuple[str, ...], solver: Solver | None) -> None:
         self._schema = schema
-        self._column = column or ""
-        self._keep = keep
-        self._lowest: int | None = None
+        # Those of the height and time.
+        self._columns = columns
+        self._solver = solver
+        # Height and time of the lowest block so far.
+        self._lowest: tuple[int, int | None] | None = None
         self._missing: int = 0
 
     def on_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch of the list."""
-        known: list[Any] = pc.unique(batch.column(self._column).drop_null()).to_pylist()
-        heights = sorted(known, reverse=True)
-        above = heights[:1] if self._lowest is None else [self._lowest]
-        for upper, height in pairwise([*above, *heights]):
-            if height < upper - 1:
-                self._missing += self._accepted(range(height + 1, upper)[-MAX_MISSING:])
-        self._lowest = heights[-1] if heights else self._lowest
+        heights, times = (batch.column(name).cast(pa.int64()).to_pylist() for name in self._columns)
+        known = {height: time for height, time in zip(heights, times, strict=True) if height is not None}
+        blocks = sorted(known.items(), key=lambda block: block[0], reverse=True)
+        above = blocks[:1] if self._lowest is None else [self._lowest]
+        for upper, lower in pairwise([*above, *blocks]):
+            if lower[0] < upper[0] - 1:
+                self._missing += self._accepted(lower, upper)
+        self._lowest = blocks[-1] if blocks else self._lowest
 
     def reason(self) -> str | None:
         """Why the result is incomplete; `None` without a gap."""
@@ -51,13 +55,19 @@ class Gaps:
             return None
         return f"The heights of blocks have gaps: {counted_are(self._missing, 'block')} missing between the others"
 
-    def _accepted(self, heights: Sequence[int]) -> int:
-        """Number of the heights that the filter accepts, whatever the other columns of their blocks contain."""
-        values = pa.array(heights, self._schema.field(self._column).type)
-        columns = [
-            values if field.name == self._column else pa.nulls(len(heights), field.type) for field in self._schema
-        ]
-        return len(self._keep(pa.Table.from_arrays(columns, schema=self._schema)))
+    def _accepted(self, lower: tuple[int, int | None], upper: tuple[int, int | None]) -> int:
+        """Number of the heights between two blocks that the filter accepts, whatever other columns contain."""
+        if self._solver is None:
+            return upper[0] - lower[0] - 1
+        height, time = map(pc.field, self._columns)
+        kind = self._schema.field(self._columns[1]).type
+        known = pc.scalar(value=True)
+        if lower[1] is not None and upper[1] is not None and lower[1] <= upper[1]:
+            known = (time >= pa.scalar(lower[1], kind)) & (time <= pa.scalar(upper[1], kind))
+        if not self._solver.accepts((height > lower[0]) & (height < upper[0]) & known):
+            return 0
+        heights = range(lower[0] + 1, upper[0])[-MAX_MISSING:]
+        return len(self._solver.which([(height == each) & known for each in heights]))
 
 
 def absent_again(requests: Requests, narrowing: Narrowing, highest: float) -> Iterator[pa.RecordBatch]:

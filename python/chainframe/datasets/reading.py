@@ -49,13 +49,14 @@ class Reading:
         self._identity: list[str] = record["identity"]
         self._roles: dict[str, str | None] = record["roles"]
         self._keep = keep
+        self._solver = solver
         self._forget()
 
     def _forget(self) -> None:
         """Begins with what a scan has received."""
         self._expected = ExpectedRecords(self._identity, self._roles, self._keep)
         self._located = LocatedTransactions()
-        self._gaps = Gaps(self._argument.schema, self._roles["height"], self._keep)
+        self._gaps = Gaps(self._argument.schema, descending(self.narrowing.resource), self._solver)
         # Greatest height of a list that was not read on.
         self._highest: float = -math.inf
 

@@ -98,9 +98,9 @@ class Solver:
 
     def accepts(self, guarantee: pc.Expression) -> bool:
         """True unless the filter is false or null for all rows of which the guarantee is true."""
-        return self._accepted([guarantee]) == [0]
+        return self.which([guarantee]) == [0]
 
-    def _accepted(self, guarantees: list[pc.Expression]) -> list[int]:
+    def which(self, guarantees: list[pc.Expression]) -> list[int]:
         """Indices of the guarantees that the filter accepts."""
         fragments = [
             self._format.make_fragment(str(index), self._filesystem, partition_expression=guarantee)
@@ -116,7 +116,7 @@ class Solver:
     def accepted(self, column: str, values: list[str]) -> list[str]:
         """Those of some strings that the filter can accept: any number, since no gap between them is asked for."""
         field = pc.field(column)
-        return [values[index] for index in self._accepted([field == value for value in values])]
+        return [values[index] for index in self.which([field == value for value in values])]
 
     def points(self, column: str) -> list[str] | None:
         """Strings that the filter can accept, or `None` if they cannot be listed."""

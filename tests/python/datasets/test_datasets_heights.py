@@ -86,26 +86,40 @@ def test_chain_that_begins_within_a_range_has_all_its_blocks(server: StrictServe
         assert [request.query.get("height") for request in server.requests].count("4") == 1
 
 
+# Conditions that every block satisfies.
+ACCEPTED = {
+    "height alone": pc.field("height") > 0,
+    "miner": pc.field("miner") == "0xa",
+    "hash": pc.field("hash") != "0xb",
+    "time": pc.field("block_time").is_null() | (pc.field("block_time") > pa.scalar(0, pa.timestamp("ms", "UTC"))),
+    "either": (pc.field("miner") == "0xa") | (pc.field("height") == 0),
+}
+
+
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @pytest.mark.parametrize(
     ("low", "absent", "is_wanted"),
     [(95, 97, True), (95, 96, True), (60, 71, True), (60, 70, True), (95, 92, False)],
 )
+@pytest.mark.parametrize("with_times", [True, False])
+@pytest.mark.parametrize("name", ACCEPTED)
 def test_block_that_the_list_lacks_is_a_reason_if_the_filter_accepts_its_height(
-    server: StrictServer, low: int, absent: int, *, is_wanted: bool
+    server: StrictServer, low: int, absent: int, name: str, *, is_wanted: bool, with_times: bool
 ) -> None:
     heights = [height for height in range(100, 0, -1) if height != absent]
 
     def page(request: Request) -> Response:
         limit, number = int(request.query["limit"]), int(request.query["page"])
-        rows = [{"hash": f"0x{height:02x}", "height": str(height)} for height in heights]
+        rows = [{"hash": f"0x{height:02x}", "height": str(height), "miner": "0xa"} for height in heights]
+        rows = [row | ({"blockTime": row["height"]} if with_times else {}) for row in rows]
         counts = {"total": str(len(rows)), "totalPage": str(-(-len(rows) // limit))}
         return page_of("blocks", rows[(number - 1) * limit : number * limit], page=str(number), **counts)
 
     server.on("blocks", page)
     with server.client() as client:
         dataset = client.blocks(page_size=10).dataset()
-        assert len(dataset.to_table(filter=pc.field("height") >= low)) == 101 - low - is_wanted
+        wanted = (pc.field("height") >= low) & ACCEPTED[name]
+        assert len(dataset.to_table(filter=wanted)) == 101 - low - is_wanted
         assert len(dataset.report.reasons) == is_wanted
         assert all("have gaps: 1 block is missing" in reason for reason in dataset.report.reasons)
 
@@ -160,7 +174,7 @@ def test_chain_that_begins_within_a_set_of_heights_has_all_its_blocks(server: St
 def test_filter_on_heights_and_another_column_that_no_call_combines_loses_no_record() -> None:
     with LocalService(transactions=900, seed=7) as service, service.client(rate_limit=None) as client:
         table = client.transactions().to_arrow()
-        heights = sorted(set(table["height"].to_pylist()))
+        heights = sorted(height or 0 for height in set(table["height"].to_pylist()))
         inner = pc.field("height") == heights[50]
         block_hash = table.filter(inner)["block_hash"][0].as_py()
         outer = (pc.field("height") >= heights[45]) & (pc.field("height") <= heights[55])
@@ -172,3 +186,26 @@ def test_filter_on_heights_and_another_column_that_no_call_combines_loses_no_rec
             dataset = client.transactions().dataset()
             assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted)) != []
             assert dataset.report.complete
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("absent", [92, 97])
+@pytest.mark.parametrize("column", ["hash", "block_time"])
+def test_block_that_the_list_lacks_is_a_reason_if_the_filter_accepts_its_time(
+    server: StrictServer, absent: int, column: str
+) -> None:
+    times = {height: str(1_700_000_000_000 + height * 1_000) for height in range(100, 0, -1) if height != absent}
+
+    def page(request: Request) -> Response:
+        limit, number = int(request.query["limit"]), int(request.query["page"])
+        rows = [{"hash": f"0x{height:02x}", "height": str(height), "blockTime": times[height]} for height in times]
+        counts = {"total": str(len(rows)), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("blocks", rows[(number - 1) * limit : number * limit], page=str(number), **counts)
+
+    server.on("blocks", page)
+    since = pa.scalar(int(times[95]), pa.timestamp("ms", "UTC"))
+    with server.client() as client:
+        dataset = client.blocks(page_size=10).dataset()
+        found = dataset.to_table(filter=(pc.field("block_time") >= since) & pc.field(column).is_valid())
+        assert len(found) == 6 - (absent > 95)
+        assert len(dataset.report.reasons) == (absent > 95)
