@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -143,9 +144,9 @@ def timed(
     if Range(None, None) in wanted:
         return None
     kind = schema.field(bounds.column).type
-    passed = Range(_integer(given.get(bounds.low), kind), _integer(given.get(bounds.high), kind))
-    wanted = [each for each in map(passed.intersected, wanted) if each]
     column = Column(low=bounds.low, high=bounds.high)
+    passed = _passed(column, given, kind)
+    wanted = [each for each in map(passed.intersected, wanted) if each]
     choices = [given | _bounded(column, each, kind, passed, is_ranged=True) for each in wanted]
     return choices if all(map(is_valid, choices)) else None
 
@@ -205,7 +206,7 @@ def _by_range(
     is_set = SetArgument.of(resource, given) is not None
     if wanted and (is_set or len(wanted) > MAX_QUERIES or column.high is None):
         wanted = [Range(wanted[0].low, wanted[-1].high)]
-    passed = Range(_integer(given.get(column.low), kind), _integer(given.get(column.high or ""), kind))
+    passed = _passed(column, given, kind)
     wanted = [each for each in map(passed.intersected, wanted) if each]
     return [_bounded(column, each, kind, passed, is_ranged=is_ranged) for each in wanted]
 
@@ -234,19 +235,30 @@ def _is_expanded(resource: str, column: Column) -> bool:
 
 
 def _bounded(column: Column, wanted: Range, kind: pa.DataType, passed: Range, *, is_ranged: bool) -> Arguments:
-    """Arguments for a range, within the one that was passed with the call. The filter is applied again locally."""
+    """Arguments for a range, within the one that was passed with the call. The filter is applied again locally.
+
+    An end that the filter leaves as it was passed has no argument, so that the passed one is sent.
+    """
     if column.equal is not None and wanted.is_point and not is_ranged:
         return {column.equal: wanted.low}
     arguments: Arguments = {}
-    if column.low is not None and wanted.low is not None:
-        is_wider = column.low_is_excluded or (column.low in column.open_ends and wanted.low != passed.low)
+    if column.low is not None and wanted.low is not None and wanted.low != passed.low:
+        is_wider = column.low_is_excluded or column.low in column.open_ends
         # No height or amount is negative.
         if not (is_wider and wanted.low == 0):
             arguments[column.low] = _value(wanted.low - is_wider, kind)
-    if column.high is not None and wanted.high is not None:
-        is_wider = column.high in column.open_ends and wanted.high != passed.high
+    if column.high is not None and wanted.high is not None and wanted.high != passed.high:
+        is_wider = column.high in column.open_ends
         arguments[column.high] = _value(wanted.high + is_wider, kind)
     return arguments
+
+
+def _passed(column: Column, given: Arguments, kind: pa.DataType) -> Range:
+    """Values within the range that was passed with the call. An amount may have more places than the column."""
+    low = _units(given.get(column.low or ""), kind)
+    high = _units(given.get(column.high or ""), kind)
+    lowest = None if low is None else math.floor(low) + 1 if column.low_is_excluded else math.ceil(low)
+    return Range(lowest, None if high is None else math.floor(high))
 
 
 def _value(value: int, kind: Any) -> int | Decimal | datetime:  # noqa: ANN401 - an Arrow type
@@ -255,12 +267,12 @@ def _value(value: int, kind: Any) -> int | Decimal | datetime:  # noqa: ANN401 -
     return as_decimal(value, kind.scale) if pa.types.is_decimal(kind) else value
 
 
-def _integer(value: int | Decimal | datetime | None, kind: Any) -> int | None:  # noqa: ANN401 - an Arrow type
+def _units(value: int | Decimal | datetime | None, kind: Any) -> Fraction | int | None:  # noqa: ANN401 - an Arrow type
     match value:
         case datetime():
             return (value - EPOCH) // timedelta(milliseconds=1)
         case Decimal():
-            return int(Fraction(value) * 10**kind.scale)
+            return Fraction(value) * int(10**kind.scale)
         case _:
             return value
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import chainframe as cf
 from strict_server import Request, Response, StrictServer, page_of
 
 height, column = pc.field("height"), pc.field("amount")
@@ -97,6 +98,37 @@ def test_arguments_of_the_call_are_sent_as_given(server: StrictServer) -> None:
     assert found.column("amount").to_pylist() == [5, 6, 7]
     sent = server.requests[0].query
     assert (Decimal(sent["minAmount"]), Decimal(sent["maxAmount"])) == (Decimal(5), 7 + STEP)
+
+
+RANGED_LISTS: dict[str, tuple[Callable[[cf.Client, Decimal], cf.Query[Any]], tuple[str, str], bool]] = {
+    "token_transfers": (
+        lambda client, least: client.token_transfers("0xa", min_amount=least, max_amount=least + 3),
+        ("minAmount", "maxAmount"),
+        True,
+    ),
+    "large_transactions": (lambda client, least: client.large_transactions(min_amount=least), ("type", ""), False),
+}
+
+
+@pytest.mark.parametrize("beyond", [0, STEP, STEP / 2])
+@pytest.mark.parametrize("offset", [-1, -STEP, 0, STEP, 1])
+@pytest.mark.parametrize("call", RANGED_LISTS)
+def test_filter_near_an_end_that_was_passed_does_not_widen_it(
+    server: StrictServer, call: str, beyond: Decimal, offset: Decimal
+) -> None:
+    query_of, ends, inclusive = RANGED_LISTS[call]
+    amounts = [Decimal(number) + part for number in range(1_000, 1_015) for part in (0, STEP)]
+    rows = [
+        {"txid": f"0x{index:x}", "txId": f"0x{index:x}", "amount": format(each, "f")}
+        for index, each in enumerate(amounts)
+    ]
+    server.on(call, ranged(rows, "amount", ends, inclusive=inclusive))
+    least = 1_007 + beyond
+    with server.client() as client:
+        query = query_of(client, least)
+        for wanted in (column >= amount(1_007 + offset), column <= amount(1_010 + offset)):
+            assert query.dataset().to_table(filter=wanted) == query.to_arrow().filter(wanted)
+    assert all(Decimal(request.query[ends[0]]) >= least for request in server.requests)
 
 
 @pytest.mark.parametrize("text", ["0xa,0xb", " 0xa", "0xa\u200b"])
