@@ -25,6 +25,7 @@ from chainframe.datasets.plan import (
 )
 from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.times import Remainder
+from chainframe.datasets.values import Range
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
 from chainframe.errors import InvalidParameterError
 
@@ -223,12 +224,17 @@ class Narrowing:
         return query if has_heights else self.with_arguments(query, {"start_height": 0})
 
     def between(self, query: Query[Any], ends: tuple[int | None, int | None]) -> list[Query[Any]]:
-        """A range of heights of a list; none if it is empty."""
-        low, high = ends
-        if low is not None and high is not None and low > high:
+        """A range of heights of a list, within the heights that it has already; none if it is empty."""
+        given = arguments(query)
+        height = given.get("height")
+        passed = Range(given.get("start_height", height), given.get("end_height", height))
+        wanted = passed.intersected(Range(*ends))
+        if wanted is None:
             return []
-        given = {"start_height": low, "end_height": high}
-        return [self.with_arguments(query, {name: end for name, end in given.items() if end is not None})]
+        if height is not None:
+            return [query]
+        limits = {"start_height": wanted.low, "end_height": wanted.high}
+        return [self.with_arguments(query, {name: end for name, end in limits.items() if end is not None})]
 
     def located(self, queries: list[Query[Any]], spent: list[Report], expected: ExpectedRecords) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the lookup is added to `spent` and `expected`."""

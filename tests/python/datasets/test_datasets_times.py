@@ -263,3 +263,18 @@ def test_empty_page_that_should_have_records_is_no_crash(server: StrictServer) -
         assert not emptied
         assert found.column("zone_block_height").to_pylist() == list(range(120, 99, -1))
         assert dataset.report.complete
+
+
+@pytest.mark.parametrize("older", [0, 1, 20])
+def test_times_beyond_the_heights_of_a_filter_return_no_record(
+    crossed: tuple[LocalService, cf.Records[Any]], older: int
+) -> None:
+    service, every = crossed
+    height, time = pc.field("zone_block_height"), pc.field("zone_block_time")
+    with service.client(rate_limit=None) as client:
+        for index in range(300, len(every) - older, 97):
+            at = pa.scalar(every[index + older].zone_block_time, pa.timestamp("ms", "UTC"))
+            dataset = client.cross_chain_transactions(page_size=20).dataset()
+            for wanted in (height > every[index].zone_block_height, height == every[index].zone_block_height):
+                assert dataset.to_table(filter=wanted & (time < at)).num_rows == 0
+                assert dataset.report.complete
