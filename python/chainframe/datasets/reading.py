@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum, auto
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,14 @@ MAX_PROBES = 8
 NO_REQUEST = "no request: no record can satisfy the filter"
 
 
+class Progress(Enum):
+    """State of a reading."""
+
+    PREPARED = auto()
+    RUNNING = auto()
+    FINISHED = auto()
+
+
 class Reading:
     """The requests of one scan."""
 
@@ -48,6 +57,7 @@ class Reading:
         record = record_of(self.narrowing.resource)
         self._identity: list[str] = record["identity"]
         self._roles: dict[str, str | None] = record["roles"]
+        self.progress: Progress = Progress.PREPARED
         self._keep = keep
         self._solver = solver
         self._forget()
@@ -123,11 +133,24 @@ class Reading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
+        self.progress = Progress.RUNNING
         self._forget()
         for batch in chain(self._result(), self._again()):
             self._expected.on_result(batch)
             self._located.on_result(batch)
             yield batch
+        self.progress = Progress.FINISHED
+
+    @property
+    def is_finished(self) -> bool:
+        return self.progress is Progress.FINISHED
+
+    def counted(self) -> int | None:
+        """Number of records of the whole query where a response counts them, from one request."""
+        count = self.narrowing.counted(self.requests.spent)
+        if count is not None:
+            self.progress = Progress.FINISHED
+        return count
 
     def _again(self) -> Iterator[pa.RecordBatch]:
         """Reads what a contradiction puts in question."""

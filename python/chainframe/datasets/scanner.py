@@ -10,7 +10,7 @@ import pyarrow as pa
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.datasets.projection import Columns, Projection
-from chainframe.datasets.reading import Reading
+from chainframe.datasets.reading import Progress, Reading
 from chainframe.datasets.sets import ArgumentColumn
 from chainframe.datasets.values import Solver
 
@@ -47,11 +47,11 @@ class Scanner:
         self.dataset_schema: pa.Schema = argument.schema
         self._batch_size = batch_size
         self._projection = Projection(self.dataset_schema, columns, expression)
-        solver = None if expression is None else Solver(self.dataset_schema, expression)
+        self._solver = None if expression is None else Solver(self.dataset_schema, expression)
         self._query = query
-        self._reading = Reading(query, argument, solver, self._projection.filter)
-        self._decode_only(self._projection.references())
-        self._finished = False
+        self._argument = argument
+        self._names = self._projection.references()
+        self._reading = self._new_reading()
         self.last_error: BaseException | None = None
         self.projected_schema: pa.Schema = self._projection.apply(self.dataset_schema.empty_table()).schema
 
@@ -62,10 +62,10 @@ class Scanner:
         counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _RESULT}
         counts |= {name: sum(getattr(report, name) for report in [*reports, *requests.spent]) for name in _SPENT}
         reasons = list(dict.fromkeys(reason for report in reports for reason in report.reasons))
-        reasons += self._reading.reasons() if self._finished else []
+        reasons += self._reading.reasons() if self._reading.is_finished else []
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
         members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
-        complete = self._finished and not reasons
+        complete = self._reading.is_finished and not reasons
         verdicts = merged_verdicts(report._verdicts for report in reports)  # noqa: SLF001 - of this package
         # Several queries read parts of a list, and a law may hold of each part and not of the list.
         evidence = reports[0]._evidence if len(reports) == 1 else []  # noqa: SLF001 - of this package
@@ -102,12 +102,11 @@ class Scanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        if (counted := self._reading.narrowing.counted(self._reading.requests.spent)) is not None:
-            self._finished = True
+        if (counted := self._prepared().counted()) is not None:
             return counted
-        projection = replace(self._projection, columns=[])
-        self._decode_only(projection.references())
-        return sum(projection.filter(pa.Table.from_batches([batch])).num_rows for batch in self.fetched())
+        names = replace(self._projection, columns=[]).references()
+        batches = self.fetched(names)
+        return sum(self._projection.filter(pa.Table.from_batches([batch])).num_rows for batch in batches)
 
     def explain(self) -> str:
         return self._reading.explain()
@@ -121,12 +120,19 @@ class Scanner:
         """True if the filter leaves the request as it is. Sends nothing."""
         return self._reading.reads_whole_list
 
-    def fetched(self) -> Iterator[pa.RecordBatch]:
-        """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
+    def fetched(self, names: set[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Batches as they come, the first after one page, with the exceptions of the client as they are raised.
+
+        They have the columns of the scan at least, or those with the names.
+        """
+        reading = self._prepared()
+        self.last_error = None
+        decoded = self._names if names is None else names
+        if decoded is not None:
+            reading.decode_only(set(decoded))
         try:
-            yield from self._reading.batches()
-            self._finished = True
-            if self._reading.reasons():
+            yield from reading.batches()
+            if reading.reasons():
                 self._query._warn_if_incomplete(self.report)  # noqa: SLF001 - of this package
         except GeneratorExit:
             raise
@@ -134,6 +140,11 @@ class Scanner:
             self.last_error = error
             raise
 
-    def _decode_only(self, names: set[str] | None) -> None:
-        if names is not None:
-            self._reading.decode_only(names)
+    def _prepared(self) -> Reading:
+        """A reading that has not begun: the report of a run must not have the requests of another one."""
+        if self._reading.progress is not Progress.PREPARED:
+            self._reading = self._new_reading()
+        return self._reading
+
+    def _new_reading(self) -> Reading:
+        return Reading(self._query, self._argument, self._solver, self._projection.filter)

@@ -139,7 +139,9 @@ class _SharedScanner(Scanner):
         self._dataset = dataset
         self._source: Scanner | None = None
 
-    def fetched(self) -> Iterator[pa.RecordBatch]:
+    def fetched(self, names: set[str] | None = None) -> Iterator[pa.RecordBatch]:
+        # All columns are fetched, since a later scan may need others.
+        del names
         fetch = self._dataset.fetch(self._projection.expression)
         self._source = fetch.scanner
         try:
