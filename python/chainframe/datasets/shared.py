@@ -41,10 +41,16 @@ class Fetch:
         """True if another scan can begin with the first record."""
         return self.bytes <= MAX_BYTES and self._error is None
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
+    def begin(self) -> Iterator[pa.RecordBatch] | None:
+        """All batches for one more scan; `None` if the first are no longer kept, which another thread may cause."""
         scan = object()
         with self._lock:
+            if self._dropped:
+                return None
             self._read[scan] = 0
+        return self._batches_of(scan)
+
+    def _batches_of(self, scan: object) -> Iterator[pa.RecordBatch]:
         try:
             # The lock is not held while a batch is used: the engine may use those of two scans in turn.
             while (batch := self._next(scan)) is not None:
@@ -143,9 +149,11 @@ class _SharedScanner(Scanner):
         # All columns are fetched, since a later scan may need others.
         del names
         fetch = self._dataset.fetch(self._projection.expression)
+        while (batches := fetch.begin()) is None:
+            fetch = self._dataset.fetch(self._projection.expression)
         self._source = fetch.scanner
         try:
-            yield from fetch
+            yield from batches
         finally:
             self.last_error = fetch.scanner.last_error
 

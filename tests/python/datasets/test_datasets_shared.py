@@ -170,3 +170,27 @@ def test_kept_records_of_all_filters_are_bounded(
         requested(number)
     # The latest ones are kept.
     assert [requested(number) > 0 for number in (9, 8, 0)] == [False, False, True]
+
+
+def test_scan_whose_fetch_drops_records_before_it_begins_fetches_again(
+    query: cf.Query[cf.Block], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "MAX_BYTES", 1_000)
+    dataset = SharedDataset(query)
+    heights = [block.height for block in query]
+    found_by = SharedDataset.fetch
+    first: list[shared.Fetch] = []
+
+    def fetch(shared_dataset: SharedDataset, expression: pc.Expression | None) -> shared.Fetch:
+        found = found_by(shared_dataset, expression)
+        if not first:
+            first.append(found)
+            # Another thread reads on, until records are more than may be kept.
+            assert len(shared_dataset.to_table(columns=["height"])) == len(heights)
+            assert not found.is_kept
+        return found
+
+    monkeypatch.setattr(SharedDataset, "fetch", fetch)
+    scanner = dataset.scanner(columns=["height"])
+    assert scanner.to_table()["height"].to_pylist() == heights
+    assert scanner.report.records == len(heights)
