@@ -1957,8 +1957,8 @@ class Query(Generic[_R_co]):
     def cursor(self) -> str:
         """Position of the last run, for `Client.resume`: after the last record, page or batch returned.
 
-        After `collect` failed or was interrupted, the position after the last record of `partial`. After `first`, that of the
-        query itself. Where a query is iterated over several times at once, `cursor` of an error is that of its own iteration.
+        After `collect` failed or was interrupted, the position after the last record of `partial`. After `first`, the
+        position of the query. Of several iterations over one query at once, each error has the `cursor` of its own.
 
         Examples
         --------
