@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from chainframe.exact import integers, operands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _ARROW = {"add": pc.add, "sub": pc.subtract, "mul": pc.multiply}
 _COMPARISONS = {
@@ -57,8 +57,8 @@ def _operate(name: str, left: Any, right: Any) -> Any:
     if name in _ARROW:
         try:
             return _in_arrow(_ARROW[name], left, right)
-        except pa.ArrowInvalid:
-            pass  # a result of more digits than Arrow's types allow for, though perhaps not than the values need
+        except ValueError:
+            pass  # an operand or a result of more digits than Arrow's types allow for, though perhaps not than needed
     return _in_integers(name, left, right)
 
 
@@ -153,9 +153,16 @@ def compare(op: Any, left: pa.ChunkedArray[Any], right: Any) -> Any:
         return pa.nulls(len(left), pa.bool_())
     try:
         return _COMPARISONS[op.__name__](left, _tight(right))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (ValueError, pa.ArrowNotImplementedError):
         a, a_scale = _unscaled(left)
         b, b_scale = _unscaled(right)
         scale = max(a_scale, b_scale)
         flags = op(a * 10 ** (scale - a_scale), b * 10 ** (scale - b_scale))
         return pa.array(np.asarray(flags, bool), mask=_missing(left, right))
+
+
+def compare_each(op: Any, left: pa.ChunkedArray[Any], right: Iterable[Decimal | None]) -> pa.Array[Any]:
+    """Returns flags of a comparison with numbers that no column holds, missing where a side is."""
+    pairs = zip(left.to_pylist(), right, strict=True)
+    flags = [None if own is None or other is None else op(own, other) for own, other in pairs]
+    return pa.array(flags, pa.bool_())

@@ -110,8 +110,8 @@ class ExactArray(ArrowExtensionArray):
         return cls(pa.chunked_array([chunk for array in arrays for chunk in array.chunks], type=arrays[0].type))
 
     def isin(self, values: Any) -> Any:
-        # Infinities and texts are in no exact column.
-        return super().isin([each for each in values if operands.is_exact(each)])
+        # Infinities, texts and numbers of more digits are not in the column.
+        return super().isin([each for each in values if operands.is_exact(each, self._pa_array.type)])
 
     # The values in other forms
 
@@ -164,8 +164,12 @@ class ExactArray(ArrowExtensionArray):
             return self._values_for_json()
         if form in _OBJECTS or (dtype is not None and np.dtype(dtype) == object):
             return self._objects(pd.NA if na_value is _UNSET else na_value)
-        found = self._doubles()
-        if na_value is not _UNSET and not pd.isna(na_value):
+        is_filled = na_value is not _UNSET and not pd.isna(na_value)
+        if dtype is not None and np.dtype(dtype).kind in "iu":
+            found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled)
+        else:
+            found = self._doubles()
+        if is_filled:
             found[self._missing()] = na_value
         return found if dtype is None else found.astype(dtype)
 
@@ -178,8 +182,8 @@ class ExactArray(ArrowExtensionArray):
             return ExactArray(_cast(self._pa_array, dtype.pyarrow_dtype))
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
             return self._objects(pd.NA)
-        if isinstance(dtype, np.dtype) and dtype.kind == "f":
-            return self._doubles().astype(dtype)
+        if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
+            return self.to_numpy(dtype)
         arrow = getattr(dtype, "pyarrow_dtype", None)
         if dtype.kind == "f" and (arrow is None or pa.types.is_floating(arrow)):
             return pd.array(self._doubles(), dtype=dtype)
@@ -246,6 +250,8 @@ class ExactArray(ArrowExtensionArray):
             right = self._operand(other, op.__name__)
         except TypeError:
             return super()._cmp_method(other, op)
+        except NumericOverflowError:
+            return ArrowExtensionArray(arithmetic.compare_each(op, self._pa_array, map(operands.scalar, other)))
         return ArrowExtensionArray(arithmetic.compare(op, self._pa_array, right))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

@@ -119,6 +119,27 @@ def doubles(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any]) ->
     return found
 
 
+def whole(column: pa.ChunkedArray[Any], dtype: np.dtype[Any], *, takes_missing: bool) -> np.ndarray[Any, Any]:
+    """Returns the values without decimal places, as numpy's integers; zero where a value is missing."""
+    if column.null_count and not takes_missing:
+        raise ValueError(f"{dtype} has no missing values; give na_value= to to_numpy, or take .astype('Int64')")
+    values = unscaled(column)
+    found = np.abs(values) // 10**column.type.scale * np.sign(values)
+    limits = np.iinfo(dtype)
+    beyond = [value for value in found if not limits.min <= value <= limits.max]
+    if beyond:
+        raise NumericOverflowError(f"{beyond[0]} does not fit {dtype}; take .to_numpy(object)", text=str(beyond[0]))
+    converted: np.ndarray[Any, Any] = found.astype(dtype)
+    return converted
+
+
+def is_held(value: Decimal, kind: Any) -> bool:
+    """True if a column of this decimal type can have the value."""
+    number, scale = parts(value)
+    shifted = number * 10**kind.scale
+    return bool(shifted % 10**scale == 0 and abs(shifted) < 10 ** (kind.precision + scale))
+
+
 def ratio(numerator: int, denominator: int) -> float:
     """Returns the nearest double of a quotient; an infinity or NaN if the denominator is zero, as doubles have it."""
     if denominator:

@@ -58,12 +58,13 @@ def _decimal(value: Any) -> Decimal | None:
     raise TypeError(f"an exact column takes numbers; got {value!r} of type {type(value).__name__}")
 
 
-def is_exact(value: Any) -> bool:
+def is_exact(value: Any, kind: Any) -> bool:
+    """True if a column of this decimal type can have the value, or none in its place."""
     try:
-        scalar(value)
+        number = scalar(value)
     except TypeError:
         return False
-    return True
+    return number is None or integers.is_held(number, kind)
 
 
 def column(values: Any) -> pa.ChunkedArray[Any]:

@@ -12,8 +12,6 @@ import chainframe as cf
 from chainframe.testing import LocalService
 from strict_server import Response, StrictServer, envelope
 
-DOWN = [{"kind": "status", "status": 503}]
-
 
 @pytest.fixture
 def service() -> Iterator[LocalService]:
@@ -48,7 +46,7 @@ def test_error_of_an_iterator_has_its_own_position(
     # Two other runs of the query, of which one has ended.
     next(iter(query))
     query.collect()
-    service.faults = DOWN
+    service.faults = [{"kind": "status", "status": 503}]
     with pytest.raises(cf.ServiceUnavailableError) as caught:
         returned.extend(iterator)
     service.faults = []

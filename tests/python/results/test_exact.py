@@ -268,3 +268,44 @@ def test_functions_of_doubles_give_doubles() -> None:
     assert (column**2).iloc[0] == Decimal("2.25")
     assert groups.mean().iloc[0] == 2.25
     assert pd.DataFrame({"amount": column}).select_dtypes("number").columns.tolist() == ["amount"]
+
+
+TOO_LONG = 2**256 - 1
+
+
+def wide(*values: str | int | None) -> Any:
+    numbers = [None if value is None else Decimal(value) for value in values]
+    return pd.Series(ExactArray(pa.chunked_array([pa.array(numbers, pa.decimal128(38, 18))])))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("form", ["scalar", "list", "objects"])
+def test_number_of_more_digits_than_a_column_has_is_compared(sign: int, form: str) -> None:
+    column = wide(2**53 + 1, "-1.5", None)
+    number = sign * TOO_LONG
+    forms: dict[str, Any] = {"scalar": number, "list": [number] * 3, "objects": np.array([number] * 3, object)}
+    for compared in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        expected = compared(0, number)
+        assert compared(column, forms[form]).tolist() == [expected, expected, pd.NA]
+    assert column.isin([number, Decimal("1e-80"), -1.5, 10**75]).tolist() == [False, True, False]
+    if sign > 0:
+        assert column.clip(upper=number).tolist()[:2] == [2**53 + 1, Decimal("-1.5")]
+        assert (column // number).tolist()[:2] == [0, -1]
+        for operation in (operator.add, operator.mul):
+            with pytest.raises(cf.NumericOverflowError, match="has more than the 76 digits"):
+                operation(column, number)
+
+
+def test_amounts_become_integers_without_doubles() -> None:
+    column = wide(2**53 + 1, "-1.5", str(-(2**63)))
+    for found in (column.to_numpy("int64"), column.astype("int64").to_numpy(), np.asarray(column, np.int64)):
+        assert found.dtype == np.int64
+        assert found.tolist() == [2**53 + 1, -1, -(2**63)]
+    with_missing = wide(2**53 + 1, None)
+    assert with_missing.to_numpy("int64", na_value=-1).tolist() == [2**53 + 1, -1]
+    for method in ("to_numpy", "astype"):
+        with pytest.raises(ValueError, match="int64 has no missing values"):
+            getattr(with_missing, method)("int64")
+    for dtype, value in (("int64", 2**63), ("uint64", -1), ("uint8", 256)):
+        with pytest.raises(cf.NumericOverflowError, match=f"{value} does not fit {dtype}"):
+            wide(value).to_numpy(dtype)

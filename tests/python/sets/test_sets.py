@@ -188,7 +188,7 @@ def test_values_come_from_columns_of_libraries(busy: LocalService) -> None:
         (lambda c: c.blocks(height=[1.5]), r"height\[0\] must be a block height"),
         (lambda c: c.blocks(height=[1], max_items=3), "max_items must not be given with several values of height"),
         (lambda c: c.cross_chain_transactions(height=[1], address=["0xab"]), "must be one value where height has sev"),
-        (lambda c: c.address_transactions({"a": 1}), "address must be a string; got"),
+        (lambda c: c.address_transactions({"a": 1}), "address must be one value or several; got a dict: pass its keys"),
         (lambda c: c.address_transactions("0xab", direction=["from"]), "direction must be a string"),
         (lambda c: c.transactions(start_height=[1]), "start_height must be a block height"),
     ],
