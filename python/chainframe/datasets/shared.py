@@ -34,7 +34,7 @@ class Fetch:
         # Number of batches before the first that is kept, and those that each scan has read.
         self._dropped = 0
         self._read: dict[object, int] = {}
-        self.bytes = 0
+        self.bytes: int = 0
 
     @property
     def is_kept(self) -> bool:
