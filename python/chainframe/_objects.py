@@ -188,19 +188,20 @@ def object_writer(path: ObjectPath) -> Generator[BinaryIO]:
     """An object that is visible when the block has ended, and not at all if the block raises."""
     obstore: Any = load("obstore", extra="stores")
     file = attempt(lambda: obstore.open_writer(path.objects, path.key, buffer_size=CHUNK, max_concurrency=2), path)
-    yield cast("BinaryIO", _Written(file, path))
+    yield cast("BinaryIO", WriteOnly(lambda piece: attempt(lambda: file.write(piece), path)))
     attempt(file.close, path)
 
 
-class _Written(io.RawIOBase):
-    def __init__(self, file: Any, path: ObjectPath) -> None:  # noqa: ANN401 - of obstore
-        self._file = file
-        self._path = path
+class WriteOnly(io.RawIOBase):
+    """A file that is written from front to end: `take` gets the pieces."""
+
+    def __init__(self, take: Callable[[bytes], object]) -> None:
+        self._take = take
         self._size = 0
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
         piece = bytes(data)
-        attempt(lambda: self._file.write(piece), self._path)
+        self._take(piece)
         self._size += len(piece)
         return len(piece)
 

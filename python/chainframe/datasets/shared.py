@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.datasets.projection import Columns
 
-# Most bytes of records that one fetch keeps for later scans, and that all those before it keep.
+# Most bytes of records that are kept for later scans: by one fetch, and by all those before it together.
 MAX_BYTES = 256 << 20
 
 

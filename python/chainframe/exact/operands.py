@@ -59,7 +59,7 @@ def _decimal(value: Any) -> Decimal | None:
 
 
 def is_exact(value: Any, kind: Any) -> bool:
-    """True if a column of this decimal type can have the value, or none in its place."""
+    """True if a column of this decimal type can have the value, or the value is missing."""
     try:
         number = scalar(value)
     except TypeError:

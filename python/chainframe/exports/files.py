@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from gzip import GzipFile
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._checks import check_choice
 from chainframe._native import Hint
-from chainframe._objects import ObjectPath, exists, object_writer, read_object
+from chainframe._objects import ObjectPath, WriteOnly, exists, object_writer, read_object
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, check_parent, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, NumericOverflowError
@@ -109,13 +108,13 @@ class FileRequest:
         manifest = read_manifest(self.parts)
         if manifest is None or not manifest.finished or not exists(self.path):
             return False
-        assembled = _Digest()
+        assembled = hashlib.sha256()
         # Parts that cannot be read are the error of the run.
         with suppress(ExportError, OSError, ValueError):
             verify_parts(self.parts, manifest.parts)
-            with self._compressed(cast("BinaryIO", assembled)) as sink:
+            with self._compressed(cast("BinaryIO", WriteOnly(assembled.update))) as sink:
                 self._copy([self.parts / part.name for part in manifest.parts], sink)
-            return assembled.sha256.digest() == self._checksum()
+            return assembled.digest() == self._checksum()
         return False
 
     def _checksum(self) -> bytes:
@@ -217,30 +216,6 @@ class FileRequest:
         if isinstance(self.parts, Path):
             with suppress(OSError):
                 self.parts.rmdir()
-
-
-class _Digest(io.RawIOBase):
-    """A file of which only the SHA-256 is kept."""
-
-    def __init__(self) -> None:
-        self.sha256 = hashlib.sha256()
-        self._size = 0
-
-    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
-        piece = memoryview(data).cast("B")
-        self.sha256.update(piece)
-        self._size += len(piece)
-        return len(piece)
-
-    def tell(self) -> int:
-        return self._size
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        # As the files that are written from front to end.
-        return True
 
 
 def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:

@@ -208,7 +208,7 @@ class WatermarkMatcher:
         return [record for record in self._missing() if not record.is_reported and is_passed(record.height)]
 
     def num_equal(self) -> int:
-        """Number of records that were taken for known ones that had moved, but these are where they were."""
+        """Number of records that were taken for known ones which had moved, although these are in their place."""
         return (self._moved - Counter(self._known[: self._num_vanished()])).total()
 
     def findings(self) -> list[str]:

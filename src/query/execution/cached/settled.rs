@@ -197,8 +197,8 @@ impl CachedRead {
     }
 }
 
-/// Gives a reason if a range ends with a block that was not the newest one before it was read. Settled, it would be kept as one
-/// that has its end.
+/// Gives a reason if a range ends with a block that was not the newest one before it was read: such a range would be kept as
+/// one that has ended.
 fn report_lag(run: &Run, range: &HeightsRead) {
     if let Some((newest, end)) = range.newest.as_ref().zip(run.open_end())
         && end < newest.height
