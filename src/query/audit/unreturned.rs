@@ -98,8 +98,8 @@ impl Unreturned {
 
     /// A row and the one above it, which has this offset.
     fn pair(&self, rows: &dyn Rows, row: usize, offset: u64) -> Pair {
-        let shows_chain = |row: usize| rows.block(row).is_some() || !self.has_blocks;
-        let settled = rows.height(row).filter(|_| shows_chain(row) && shows_chain(row - 1));
+        let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && rows.block(row - 1).is_some());
+        let settled = if is_of_chain { rows.height(row) } else { None };
         Pair { above: rows.key(row - 1), below: rows.key(row), offset, is_below_returned: false, settled }
     }
 
@@ -157,9 +157,9 @@ impl Unreturned {
         let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
         let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
         let before = self.pairs.len();
-        let is_gone = |pair: &Pair| shown.contains(&pair.above);
-        self.lost = self.pairs.iter().filter(|pair| is_gone(pair)).filter_map(|pair| pair.settled).max().max(self.lost);
-        self.pairs.retain(|pair| !is_gone(pair));
+        let gone = self.pairs.iter().filter(|pair| shown.contains(&pair.above));
+        self.lost = gone.filter_map(|pair| pair.settled).max().max(self.lost);
+        self.pairs.retain(|pair| !shown.contains(&pair.above));
         if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
             self.passed_pages += 1;
             self.passed_records += keys.len() as u64;

@@ -299,8 +299,9 @@ impl FollowSet {
             return;
         }
         self.lists.blocks_reasons().into_iter().for_each(|reason| self.report.add_reason(reason));
-        let is_compared = |list: usize| !self.refused.contains(&list) && !self.doubts.contains_key(&list);
-        let Some((lists, reason)) = self.lists.lacking(&self.members, is_compared) else { return };
+        let lacking =
+            self.lists.lacking(&self.members, |list| !self.refused.contains(&list) && !self.doubts.contains_key(&list));
+        let Some((lists, reason)) = lacking else { return };
         let reason = Message::from(reason);
         self.report.add_reason(reason.clone());
         for list in lists {

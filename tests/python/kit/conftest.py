@@ -1,8 +1,17 @@
-"""A suite in a folder and process of its own, for tests of the pytest plugin."""
+"""A suite in a folder and process of its own, for tests of the pytest plugin; a service for tests that load data."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+from chainframe.testing import LocalService
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import chainframe as cf
 
 SUITE = """
     import pytest
@@ -29,3 +38,16 @@ def stranger(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
         monkeypatch.delenv(name if name == "CI" else f"CHAINFRAME_{name}", raising=False)
     pytester.makepyfile(test_data=SUITE)
     return pytester
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[LocalService]:
+    """A service with hardly any data, for all tests of a file that load some."""
+    with LocalService(transactions=3) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(own: LocalService) -> Iterator[cf.Client]:
+    with own.client() as client:
+        yield client

@@ -209,5 +209,5 @@ def test_record_that_a_resumed_list_lacks_is_a_reason_below_what_it_shows(server
         query = client.address_transactions(WALLETS[:2], page_size=3)
         cursor = next(page.cursor for page in query.pages() if WALLETS[1] in page.records[0].queried)
         report = client.resume(cursor or "").collect().report
-    # What the earlier run has read is not known.
+    # A cursor does not hold the records that the earlier run has read.
     assert bool(lack(report)) == (lost == 3)

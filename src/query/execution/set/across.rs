@@ -92,8 +92,9 @@ impl Set {
     /// Gives a reason for records that one list shows, and another list, which should have them, lacks.
     pub(super) fn doubt_records_in_common(&mut self, report: &SharedReport) {
         let Some(in_common) = &self.in_common else { return };
-        let is_read = |list: usize| !self.outcome.refused.iter().any(|(refused, _)| *refused == list);
-        if let Some((lists, reason)) = lacking_reason(in_common, &self.members, is_read) {
+        let refused = &self.outcome.refused;
+        let lacking = lacking_reason(in_common, &self.members, |list| !refused.iter().any(|(other, _)| *other == list));
+        if let Some((lists, reason)) = lacking {
             self.outcome.doubt(&lists, &reason.into(), report);
         }
     }

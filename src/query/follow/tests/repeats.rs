@@ -51,6 +51,17 @@ fn end_of_round(run: &mut Run, chain: &Chain) -> Result<(), Error> {
     panic!("no end in {MAX_STEPS} steps")
 }
 
+/// The round that reads `part`, which lacks records, returns nothing, and the next one all records.
+#[track_caller]
+fn assert_discards(run: &mut Run, part: &Chain, whole: &Chain) {
+    let error = end_of_round(run, part).unwrap_err();
+    assert!(matches!(error, Error::Drift { .. }) && error.to_string().contains("lacks a record"), "{error}");
+    assert!(run.consumer.is_empty());
+    run.follower.repeat();
+    run.step_to(whole, Stepped::Finished);
+    assert_eq!(run.consumer, run.expected(-1));
+}
+
 #[test]
 fn round_that_lacks_records_of_a_discarded_one_is_discarded() {
     let chain = Chain::new(20, 2);
@@ -59,12 +70,7 @@ fn round_that_lacks_records_of_a_discarded_one_is_discarded() {
             let mut part = chain.clone();
             lost.iter().for_each(|height| part.lose(*height, 1));
             let mut run = after_discarded(&chain, changes, Forgets::Never);
-            let error = end_of_round(&mut run, &part).unwrap_err();
-            assert!(matches!(error, Error::Drift { .. }), "{lost:?} {changes:?}: {error}");
-            assert!(run.consumer.is_empty());
-            run.follower.repeat();
-            run.step_to(&chain, Stepped::Finished);
-            assert_eq!(run.consumer, run.expected(-1), "{lost:?} {changes:?}");
+            assert_discards(&mut run, &part, &chain);
         }
     }
 }
@@ -80,11 +86,7 @@ fn round_that_lacks_a_record_which_it_was_shown_is_discarded() {
             run.step(&part).unwrap();
             // The read of the list has discarded this response.
             run.follower.on_shown(vec![Shown { rows: whole.list(), is_first: true, count: None }]);
-            let error = end_of_round(&mut run, &part).unwrap_err();
-            assert!(error.to_string().contains("lacks a record"), "{lost} {changes:?}: {error}");
-            run.follower.repeat();
-            run.step_to(&whole, Stepped::Finished);
-            assert_eq!(run.consumer, run.expected(-1), "{lost} {changes:?}");
+            assert_discards(&mut run, &part, &whole);
         }
     }
 }
