@@ -103,6 +103,7 @@ class Narrowing:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""
         if (
             self._list_client is None
+            or self._is_requested_by_height()
             or not ENDPOINTS[self.resource]["page_size_max"]
             or self.cost(queries, None) <= DIRECT
         ):
@@ -110,6 +111,11 @@ class Narrowing:
         plans = [arguments(query) for query in queries]
         shared = {name: value for name, value in plans[0].items() if all(plan.get(name) == value for plan in plans)}
         return self._query_for(self._given | (shared if len(plans) > 1 else {}))
+
+    def _is_requested_by_height(self) -> bool:
+        """True if the query is a range that is requested height by height: parts of it never cost more."""
+        bounds = time_bounds(self.resource)
+        return bounds is not None and bounds.is_expanded and "start_height" in self._given
 
     def cost(self, queries: list[Query[Any]], newest: int | None) -> float:
         """Least number of requests of queries, of which those for heights request each up to the newest block."""
@@ -121,6 +127,20 @@ class Narrowing:
             last = given.get("end_height", math.inf if newest is None else newest)
             costs.append(last - given["start_height"] + 1 if "start_height" in given else 1)
         return sum(costs)
+
+    def ended(self, queries: list[Query[Any]], newest: int | None) -> list[Query[Any]]:
+        """Queries up to the newest block that the first page of their list shows: they need not request it again."""
+        bounds = self.time_bounds()
+        if bounds is None or not bounds.is_expanded or newest is None:
+            return queries
+        closed: list[Query[Any]] = []
+        for query in queries:
+            given = arguments(query)
+            if "start_height" not in given or not {"end_height", bounds.high}.isdisjoint(given):
+                closed.append(query)
+            elif given["start_height"] <= newest:
+                closed.append(self.with_arguments(query, {"end_height": newest}))
+        return closed
 
     def time_bounds(self) -> TimeBounds | None:
         return None if self._list_solver is None or self._list_client is None else time_bounds(self.resource)

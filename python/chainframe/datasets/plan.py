@@ -20,7 +20,7 @@ from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.values import Range, Solver, as_decimal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from chainframe import Query
 
@@ -159,7 +159,8 @@ def _by_column(resource: str, column: pa.Field[Any], given: Arguments, solver: S
     if pa.types.is_string(column.type):
         choices = _by_string(bounds, given, solver.points(column.name))
     else:
-        choices = _by_range(resource, bounds, given, solver.ranges(column.name), column.type)
+        is_timed = _is_timed(resource, solver)
+        choices = _by_range(resource, bounds, given, solver.ranges(column.name), column.type, is_timed=is_timed)
     # Each choice would request all lists of a set.
     is_costly = choices is not None and len(choices) > 1 and SetArgument.of(resource, given) is not None
     return None if is_costly else choices
@@ -185,8 +186,15 @@ def _by_string(column: Column, given: Arguments, points: list[str] | None) -> li
     return [{column.equal: point} for point in wanted.values()]
 
 
+def _is_timed(resource: str, solver: Solver) -> bool:
+    """True if the filter accepts some times of a list only whose heights can be searched."""
+    bounds = time_bounds(resource)
+    ranges = None if bounds is None else solver.ranges(bounds.column)
+    return ranges is not None and Range(None, None) not in ranges
+
+
 def _by_range(
-    resource: str, column: Column, given: Arguments, ranges: list[Range] | None, kind: pa.DataType
+    resource: str, column: Column, given: Arguments, ranges: list[Range] | None, kind: pa.DataType, *, is_timed: bool
 ) -> list[Arguments] | None:
     if ranges is None or column.equal in given:
         return None
@@ -195,10 +203,11 @@ def _by_range(
     if column.low is None:
         return None if column.equal is None else _by_value(column.equal, wanted)
     is_ranged = column.low in given or column.high in given
+    passed = _passed(column, given, kind)
     if _is_expanded(resource, column):
         if not is_ranged and column.equal is not None and all(each.is_point for each in wanted):
             return _by_value(column.equal, wanted)
-        if wanted and sum(len(each.values(MAX_HEIGHTS)) or MAX_HEIGHTS + 1 for each in wanted) > MAX_HEIGHTS:
+        if not _is_requested_by_height(filter(None, map(passed.intersected, wanted)), is_timed=is_timed):
             return None
     else:
         # Without a single time or amount, a list is as long as with it.
@@ -206,9 +215,21 @@ def _by_range(
     is_set = SetArgument.of(resource, given) is not None
     if wanted and (is_set or len(wanted) > MAX_QUERIES or column.high is None):
         wanted = [Range(wanted[0].low, wanted[-1].high)]
-    passed = _passed(column, given, kind)
     wanted = [each for each in map(passed.intersected, wanted) if each]
     return [_bounded(column, each, kind, passed, is_ranged=is_ranged) for each in wanted]
+
+
+def _is_requested_by_height(ranges: Iterable[Range], *, is_timed: bool) -> bool:
+    """True if ranges may be requested height by height. The first page of the list shows where an open one ends."""
+    count = 0
+    for each in ranges:
+        if each.high is None:
+            # Times narrow the list to fewer heights.
+            if is_timed or not each.low:
+                return False
+        else:
+            count += len(each.values(MAX_HEIGHTS)) or MAX_HEIGHTS + 1
+    return count <= MAX_HEIGHTS
 
 
 def _by_value(parameter: str, ranges: list[Range]) -> list[Arguments] | None:

@@ -17,7 +17,7 @@ from chainframe.datasets.again import Source, lacking_again
 from chainframe.datasets.expected import LACKING, ExpectedRecords, block_columns
 from chainframe.datasets.located import REPLACED, LocatedTransactions
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
-from chainframe.datasets.plan import arguments, descending
+from chainframe.datasets.plan import MAX_HEIGHTS, arguments, descending
 from chainframe.datasets.requests import Requests
 from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.ways import ByHashes, ByTimes, Descent, Direct, Parts
@@ -106,6 +106,11 @@ class Reading:
                 opened.rest.close()
                 resolved = self._resolved(opened, timed)
                 return queries if resolved is None else resolved
+            case Parts(whole) if math.isinf(self.narrowing.cost(queries, None)):
+                opened = self.requests.open(whole)
+                opened.rest.close()
+                parts = None if opened.page is None else self._parts(whole, opened.page, queries)
+                return [whole] if parts is None else parts
             case Direct() | Descent() | Parts():
                 return queries
 
@@ -210,17 +215,24 @@ class Reading:
         opened = self.requests.open(whole)
         if opened.page is None:
             return
-        bounds = self.narrowing.time_bounds()
-        newest = None if bounds is None else pc.max(opened.page.column(bounds.height)).as_py()
-        left = self.narrowing.remainder(whole)
-        if left.is_capped or left.pages > self.narrowing.cost(queries, newest):
+        parts = self._parts(whole, opened.page, queries)
+        if parts is not None:
             if columns := descending(self.narrowing.resource):
                 shown = pc.max(opened.page.column(columns[0])).as_py()
                 self._highest = -math.inf if shown is None else shown
             self._expected.add(opened.page, Source(whole, 1))
-            yield from self._instead(opened, queries)
+            yield from self._instead(opened, parts)
         else:
             yield from opened.batches()
+
+    def _parts(self, whole: Query[Any], page: pa.RecordBatch, queries: list[Query[Any]]) -> list[Query[Any]] | None:
+        """Parts of a list with this first page, or `None` if the list is to be read."""
+        bounds = self.narrowing.time_bounds()
+        newest = None if bounds is None else pc.max(page.column(bounds.height)).as_py()
+        left = self.narrowing.remainder(whole)
+        cost = self.narrowing.cost(queries, newest)
+        is_cheaper = cost <= MAX_HEIGHTS if left.is_capped else left.pages > cost
+        return self.narrowing.ended(queries, newest) if is_cheaper else None
 
     def _indexed(self, query: Query[Any], index: Index) -> Iterator[pa.RecordBatch]:
         """Reads a list with a count, or a range of heights that some of its pages show to include the times."""

@@ -1,6 +1,7 @@
 """Scans that request single heights: those beyond the result window, absent ones, and a list that grows."""
 
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import chainframe as cf
+from chainframe.datasets.scanner import Scanner
 from chainframe.testing import LocalService
 from datasets.test_datasets import rows
 from strict_server import Request, Response, StrictServer, page_of
@@ -209,3 +211,74 @@ def test_block_that_the_list_lacks_is_a_reason_if_the_filter_accepts_its_time(
         found = dataset.to_table(filter=(pc.field("block_time") >= since) & pc.field(column).is_valid())
         assert len(found) == 6 - (absent > 95)
         assert len(dataset.report.reasons) == (absent > 95)
+
+
+@pytest.fixture(scope="module")
+def recent() -> Iterator[tuple[LocalService, cf.Client, int]]:
+    with LocalService(transactions=3_000, seed=7) as service, service.client(rate_limit=None) as client:
+        newest = client.transactions().first()
+        assert newest is not None
+        yield service, client, newest.height or 0
+
+
+@pytest.mark.parametrize("depth", [0, 1, 9, 30])
+def test_open_range_of_recent_heights_is_requested_by_height(
+    recent: tuple[LocalService, cf.Client, int], depth: int
+) -> None:
+    service, client, newest = recent
+    expected = client.transactions(start_height=newest - depth).collect()
+    service.reset_request_log()
+    dataset = client.transactions().dataset()
+    assert rows(dataset.to_table(filter=pc.field("height") >= newest - depth)) == rows(expected.to_arrow())
+    # The first page of the list shows the newest block, in place of the request for it.
+    assert service.request_count == dataset.report.requests == expected.report.requests
+    assert dataset.report.complete
+    assert [
+        query.collect().to_arrow()
+        for query in Scanner(client.transactions(), None, pc.field("height") >= newest - depth, 1).queries()
+    ] == [expected.to_arrow()]
+
+
+@pytest.mark.parametrize("low", [-1, 0, 1])
+def test_open_range_of_more_heights_than_pages_reads_the_list(
+    recent: tuple[LocalService, cf.Client, int], low: int
+) -> None:
+    service, client, _ = recent
+    expected = client.transactions().collect()
+    service.reset_request_log()
+    found = client.transactions().dataset().to_table(filter=pc.field("height") >= low)
+    assert rows(found) == rows(expected.to_arrow())
+    assert service.request_count == expected.report.requests
+
+
+def test_open_range_above_the_newest_block_takes_the_first_page(recent: tuple[LocalService, cf.Client, int]) -> None:
+    service, client, newest = recent
+    service.reset_request_log()
+    assert client.transactions().dataset().count_rows(filter=pc.field("height") > newest) == 0
+    assert service.request_count == 1
+
+
+def test_open_range_within_a_range_that_was_passed(recent: tuple[LocalService, cf.Client, int]) -> None:
+    service, client, newest = recent
+    expected = client.transactions(start_height=newest - 4).collect()
+    service.reset_request_log()
+    found = client.transactions(start_height=newest - 40).dataset().to_table(filter=pc.field("height") >= newest - 4)
+    assert rows(found) == rows(expected.to_arrow())
+    assert service.request_count == expected.report.requests
+    ended = client.transactions(start_height=newest - 40, end_height=newest - 20).dataset()
+    assert set(ended.to_table(filter=pc.field("height") >= newest - 22)["height"].to_pylist()) == {
+        newest - 22,
+        newest - 21,
+        newest - 20,
+    }
+
+
+def test_open_range_with_times_reads_the_heights_of_the_times(recent: tuple[LocalService, cf.Client, int]) -> None:
+    _, client, newest = recent
+    every = client.transactions().collect()
+    time = next(record.transaction_time for record in every if record.height == newest - 50)
+    wanted = (pc.field("height") >= 1) & (pc.field("transaction_time") == pa.scalar(time, pa.timestamp("ms", "UTC")))
+    dataset = client.transactions().dataset()
+    assert "start_time" in dataset.explain(wanted)
+    assert "start_height" not in dataset.explain(wanted)
+    assert rows(dataset.to_table(filter=wanted)) == rows(every.to_arrow().filter(wanted)) != []
