@@ -207,7 +207,7 @@ def _by_range(
     if _is_expanded(resource, column):
         if not is_ranged and column.equal is not None and all(each.is_point for each in wanted):
             return _by_value(column.equal, wanted)
-        if not _is_requested_by_height(filter(None, map(passed.intersected, wanted)), is_timed=is_timed):
+        if not _may_be_read_by_height(filter(None, map(passed.intersected, wanted)), is_timed=is_timed):
             return None
     else:
         # Without a single time or amount, a list is as long as with it.
@@ -219,8 +219,8 @@ def _by_range(
     return [_bounded(column, each, kind, passed, is_ranged=is_ranged) for each in wanted]
 
 
-def _is_requested_by_height(ranges: Iterable[Range], *, is_timed: bool) -> bool:
-    """True if ranges may be requested height by height. The first page of the list shows where an open one ends."""
+def _may_be_read_by_height(ranges: Iterable[Range], *, is_timed: bool) -> bool:
+    """True if ranges have few enough heights. The first page of the list shows where one without an upper end ends."""
     count = 0
     for each in ranges:
         if each.high is None:
