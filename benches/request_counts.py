@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -33,6 +34,9 @@ class Sample:
     # Transactions that have logs.
     hashes: list[str]
     main_hash: str
+    newest_block: int
+    # Time of the 150th block below it.
+    block_time: datetime
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ def sample_of(client: cf.Client) -> Sample:
     inputs = Counter(record.input for record in transactions[:3_000] if record.input and "," not in record.input)
     hashes = [record.tx_id for record in transactions[:120] if record.tx_id]
     logged = list(dict.fromkeys(log.tx_id for log in client.logs(hashes) if log.tx_id))
+    blocks = client.blocks(max_items=151).collect()
     cross = client.cross_chain_transactions(max_items=10).collect()
     return Sample(
         token=client.tokens(max_items=1).collect()[0].token_contract_address or "",
@@ -56,6 +61,8 @@ def sample_of(client: cf.Client) -> Sample:
         newest=transactions[0].height or 0,
         hashes=logged[:25],
         main_hash=cross[5].main_tx_hash or "",
+        newest_block=blocks[0].height or 0,
+        block_time=blocks[150].block_time or datetime.now(UTC),
     )
 
 
@@ -108,6 +115,16 @@ CALLS = [
     Call("blocks()", 100, lambda client, _: client.blocks().collect()),
     Call("blocks(max_items=20)", 1, lambda client, _: client.blocks(max_items=20).collect()),
     Call("blocks(max_items=250)", 3, lambda client, _: client.blocks(max_items=250).collect()),
+    Call(
+        "blocks().scan(), 151 newest heights",
+        2,
+        lambda client, sample: client.blocks().scan().filter(pl.col("height") >= sample.newest_block - 150).collect(),
+    ),
+    Call(
+        "blocks().scan(), 151 newest blocks by time",
+        2,
+        lambda client, sample: client.blocks().scan().filter(pl.col("block_time") >= sample.block_time).collect(),
+    ),
     Call("blocks().estimate()", 1, lambda client, _: client.blocks().estimate()),
     Call("blocks().dataset().count_rows()", 1, lambda client, _: client.blocks().dataset().count_rows()),
     Call("address_transactions()", 27, lambda client, sample: client.address_transactions(sample.address).collect()),
@@ -140,6 +157,11 @@ CALLS = [
         "transactions(start_height=, end_height=), 10 heights",
         10,
         lambda client, sample: client.transactions(start_height=sample.newest - 9, end_height=sample.newest).collect(),
+    ),
+    Call(
+        "transactions().scan(), 10 newest heights",
+        10,
+        lambda client, sample: client.transactions().scan().filter(pl.col("height") >= sample.newest - 9).collect(),
     ),
     Call(
         "transactions(start_height=).estimate(), 300 heights",

@@ -361,30 +361,65 @@ class Reading:
         if len(queries) <= 1 and queries != [self._query]:
             yield from self.requests.streams(queries)
             return
-        height, time = descending(self.narrowing.resource)
-        floor = floors.get(height, 0)
+        height, _ = descending(self.narrowing.resource)
         below: list[Query[Any]] = []
         opened = self.requests.open(self._query)
         for batch in opened.batches():
             yield batch
             self._gaps.on_batch(batch)
-            lowest = _lowest(batch, height)
-            if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
-                return
-            if queries == [self._query] and time not in floors:
-                # A height has one block: no page below the lowest one is requested ahead.
+            if queries == [self._query]:
                 opened.rest.close()
-                rest = self._query._rest(lowest - floor)  # noqa: SLF001 - of this package
-                for following in self.requests.open(rest).batches():
-                    yield following
-                    self._gaps.on_batch(following)
+                yield from self._read_down(batch, floors)
                 return
+            if self._is_reached(batch, floors):
+                return
+            lowest = _lowest(batch, height)
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
-            if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
+            if len(below) <= (lowest - floors.get(height, 0)) // len(batch):
                 break
         else:
             return
         yield from self.requests.streams(below)
+
+    def _read_down(self, batch: pa.RecordBatch, floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        """Reads a list on after its first page. No page is requested ahead that is not expected to be needed.
+
+        A height has one block, so that those down to a height are counted; those down to a time are estimated.
+        """
+        after = self._query
+        while not self._is_reached(batch, floors):
+            wanted = self._expected_rows(batch, floors)
+            after = self._query._rest(wanted, after)  # noqa: SLF001 - of this package
+            for following in self.requests.open(after).batches():
+                yield following
+                self._gaps.on_batch(following)
+                batch = following
+                wanted -= len(batch)
+                if wanted >= self.narrowing.page_size and self._is_reached(batch, floors):
+                    return
+            if wanted > 0:
+                return
+
+    def _is_reached(self, batch: pa.RecordBatch, floors: dict[str, int]) -> bool:
+        """True if a batch goes down to the lowest height or below the earliest time that the filter accepts."""
+        height, time = descending(self.narrowing.resource)
+        is_below = time in floors and _lowest(batch, time) < floors[time]
+        return is_below or _lowest(batch, height) <= floors.get(height, 0)
+
+    def _expected_rows(self, batch: pa.RecordBatch, floors: dict[str, int]) -> int:
+        """Number of records from a batch down to the lowest height or time that the filter accepts."""
+        height, time = descending(self.narrowing.resource)
+        counts = []
+        if height in floors:
+            counts.append(_lowest(batch, height) - floors[height])
+        if time in floors:
+            times = pc.min_max(batch.column(time).cast(pa.int64())).as_py()
+            span = (times["max"] or 0) - (times["min"] or 0)
+            rate = (len(batch) - 1) / span if span else 0
+            # One more shows that the time is reached. A page costs a request however few of its records are wanted.
+            number = math.ceil(((times["min"] or 0) - floors[time]) * rate) + 1
+            counts.append(max(math.ceil(number / self.narrowing.page_size), 1) * self.narrowing.page_size)
+        return min(counts)
 
     def decode_only(self, names: set[str]) -> None:
         """Decode only some columns, and those by which the list is read."""

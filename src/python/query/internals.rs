@@ -76,9 +76,9 @@ impl Query {
         Ok(self.of_run(py, QueryStart::from(query)))
     }
 
-    /// The next `most` records after those that the last run returned.
-    fn _rest(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
-        let start = self.start.rest(&self.cursor(), most)?;
+    /// The next `most` records of the query after those that the last run of another one, which is a part of it, returned.
+    fn _rest(&self, py: Python<'_>, most: u64, after: &Self) -> PyResult<Self> {
+        let start = self.start.rest(&after.cursor(), most)?;
         Ok(self.of_run(py, start))
     }
 

@@ -46,10 +46,14 @@ impl QueryStart {
         Self { query, cursor, shared: Some(shared.clone()) }
     }
 
-    /// The position of a cursor of this query, from where at most `max_items` records are wanted.
-    pub fn rest(&self, cursor: &str, max_items: u64) -> Result<Self, Error> {
+    /// The position of a cursor in this query's only slice, from where at most `most` records are wanted. The cursor may be
+    /// that of a run that was limited so.
+    pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
         self.query.reject_set("an export")?;
-        let cursor = Cursor::parse(self.query.client(), cursor, None)?.1.limited(max_items);
+        let cursor = Cursor::parse(self.query.client(), cursor, None)?.1;
+        let returned = cursor.offset.saturating_sub(self.first().offset);
+        let left = self.query.max_items().map_or(u64::MAX, |wanted| wanted.saturating_sub(returned));
+        let cursor = cursor.limited_to(most.min(left));
         let query = cursor.query(self.query.client(), self.query.endpoint())?;
         Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
     }

@@ -181,10 +181,9 @@ impl Cursor {
         Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }
     }
 
-    /// Cursor of this position, from where at most `most` records are wanted.
-    pub(in crate::query) fn limited(mut self, most: u64) -> Self {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.options.max_items = Some(self.options.max_items.map_or(most, |remaining| remaining.min(most)));
+    /// Cursor of this position, from where `most` records are wanted.
+    pub(in crate::query) fn limited_to(mut self, most: u64) -> Self {
+        self.options.max_items = Some(i64::try_from(most).unwrap_or(i64::MAX));
         self
     }
 

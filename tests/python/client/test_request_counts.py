@@ -23,6 +23,8 @@ BEYOND = {
     "cross_chain_transactions()": 1,
     "blocks()": 1,
     "blocks(max_items=250)": 1,
+    "blocks().scan(), 151 newest heights": 1,
+    "blocks().scan(), 151 newest blocks by time": 1,
     "transactions(height=)": 1,
     # Without a count: the length, the first page again, and a look at it in the end.
     "address_transactions()": 3,
@@ -37,6 +39,8 @@ BEYOND = {
     "transactions(max_items=5000)": 2,
     # A page and another hash show which of its hashes the API compares.
     "cross_chain_transactions().dataset(), one hash": 2,
+    # The first page of the list, which shows the newest height.
+    "transactions().scan(), 10 newest heights": 1,
     # Samples.
     "transactions(start_height=).estimate(), 300 heights": 2,
     "logs(), 25 hashes, estimate()": 2,

@@ -219,6 +219,39 @@ def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalS
     assert service.request_count < blocks.report.requests
 
 
+@pytest.mark.parametrize("intervals", [(1_000,), (5, 5, 5, 60_000), (60_000, 60_000, 5)], ids=str)
+@pytest.mark.parametrize("depth", [0, 9, 10, 25, 99, 100, 137, 298, 299, 400])
+@pytest.mark.parametrize("max_items", [None, 120])
+def test_blocks_down_to_a_time_are_read_once_and_no_page_too_many(
+    server: StrictServer, intervals: tuple[int, ...], depth: int, max_items: int | None
+) -> None:
+    """Intervals change with the height: the pages that a time is away are estimated wrongly, and more are requested."""
+    times = [1_700_000_000_000]
+    for height in range(299):
+        times.append(times[-1] + intervals[height * len(intervals) // 299])
+    blocks = [
+        {"hash": f"0x{height:03x}", "height": str(height), "blockTime": str(times[height])} for height in range(300)
+    ]
+    blocks.reverse()
+
+    def page(request: Request) -> Response:
+        limit, number = int(request.query["limit"]), int(request.query["page"])
+        counts = {"total": "300", "totalPage": str(-(-300 // limit)), "page": str(number), "limit": str(limit)}
+        return page_of("blocks", blocks[(number - 1) * limit : number * limit], **counts)
+
+    server.on("blocks", page)
+    since = int(blocks[depth]["blockTime"]) if depth < 300 else 0
+    with server.client() as client:
+        dataset = client.blocks(page_size=10, max_items=max_items).dataset()
+        found = dataset.to_table(filter=pc.field("block_time") >= pa.scalar(since, pa.timestamp("ms", "UTC")))
+        wanted = [block["hash"] for block in blocks[:max_items] if int(block["blockTime"]) >= since]
+        assert found["hash"].to_pylist() == wanted
+        assert dataset.report.complete
+    # A block that is too early shows the end. Each estimate costs a last look at the list.
+    needed = min(len(wanted) // 10 + 1, (max_items or 300) // 10)
+    assert len(server.requests) <= needed + (1 if len(intervals) == 1 else 16)
+
+
 def test_newest_blocks_cost_a_page(service: LocalService, client: cf.Client) -> None:
     newest = client.blocks().first()
     assert newest is not None
