@@ -128,6 +128,38 @@ impl Search {
         }
     }
 
+    /// Heights with which another run can begin to search these times: the known blocks on both sides of each of them that are
+    /// below the first page of the list, which every run requests.
+    pub fn hints(&self, times: &[i64], first_page: Option<i64>) -> Vec<i64> {
+        let mut hints = BTreeSet::new();
+        for time in times {
+            let later = self.known.iter().find(|(_, known)| *known > time).map(|(height, _)| *height);
+            hints.extend(self.known.range(..later.unwrap_or(i64::MAX)).next_back().map(|(height, _)| *height));
+            hints.extend(later);
+        }
+        hints.into_iter().filter(|height| first_page.is_none_or(|lowest| *height < lowest)).collect()
+    }
+
+    /// Takes what was requested by a hint of an earlier run. The next step halves what is left, so that runs of few requests
+    /// come to an end.
+    pub fn on_hint(&mut self, height: i64, block: Option<Block>) {
+        match block {
+            Some(block) => {
+                self.known.insert(block.height, block.time);
+            }
+            None => self.on_empty(height),
+        }
+        self.retarget(self.time);
+        if self.low.is_some() {
+            self.remaining[0] = 0;
+        }
+    }
+
+    /// True if responses of this run show whether a height has a block.
+    pub fn knows(&self, height: i64) -> bool {
+        self.known.contains_key(&height) || self.empty.contains(&height)
+    }
+
     /// Next request, or `None` once the search is over.
     pub fn next_step(&mut self) -> Option<SearchStep> {
         let lowest = self.low.map_or(self.floor.height(), |low| low.height + 1);

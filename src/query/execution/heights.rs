@@ -43,6 +43,10 @@ pub(super) struct ChainHeights<'c> {
     report: &'c SharedReport,
     head: Option<NewestBlocks>,
     search: Option<Search>,
+    /// Heights with which the search begins.
+    hints: Vec<i64>,
+    /// Times that were searched.
+    times: Vec<i64>,
     /// Records of all responses.
     shown: ShownRecords,
     /// Hashes of their blocks, by height.
@@ -58,6 +62,8 @@ impl<'c> ChainHeights<'c> {
             report,
             head: None,
             search: None,
+            hints: Vec::new(),
+            times: Vec::new(),
             shown: ShownRecords::new(),
             hashes: BTreeMap::new(),
         }
@@ -66,6 +72,12 @@ impl<'c> ChainHeights<'c> {
     /// Heights of the chain that a query reads.
     pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
         Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
+    }
+
+    /// Heights whose search begins with these: an earlier run found its times between them.
+    #[must_use]
+    pub fn beginning_with(self, hints: Vec<i64>) -> Self {
+        Self { hints, ..self }
     }
 
     /// The newest block as of the first call.
@@ -219,37 +231,62 @@ impl<'c> ChainHeights<'c> {
 
     /// Returns the position of a time.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
+        if !self.hints.is_empty() {
+            // The newest block, the hints, and one height more: with fewer requests, a run finds no more than the one before.
+            self.client.check_requests(self.hints.len() as u64 + 2)?;
+        }
         let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
         if newest.time <= time {
             return Ok(TimePosition::Newest(newest.height));
         }
         let (known, pages) = self.head.as_ref().map_or_else(Default::default, |head| (head.blocks.clone(), head.pages));
         let mut search = self.search.take().unwrap_or_else(|| Search::new(known, newest));
+        self.times.push(time);
+        let found = self.search_for(time, &mut search, pages).await;
+        // As long as hints are left, those of the run before are the best. The run may end before its first records also after a
+        // search that found the height.
+        if self.hints.is_empty() {
+            let first_page =
+                self.head.as_ref().and_then(|head| head.blocks.first_key_value()).map(|(height, _)| *height);
+            let hints = search.hints(&self.times, first_page);
+            self.report.update(|report| report.search_hints = hints);
+        }
+        self.search = Some(search);
+        found
+    }
+
+    async fn search_for(&mut self, time: i64, search: &mut Search, pages: Option<u64>) -> Result<TimePosition, Error> {
         search.retarget(time);
+        while let Some(height) = self.hints.last().copied() {
+            if !search.knows(height) {
+                let block = self.request_block(height).await?;
+                search.on_hint(height, block);
+            }
+            self.hints.pop();
+        }
         for _ in 0..MAX_REQUESTS {
             match search.next_step() {
-                Some(SearchStep::Block(height)) => {
-                    let rows = self.block_rows(height).await?;
-                    let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
-                    match blocks.first_key_value() {
-                        Some((height, time)) => search.on_block(Block { height: *height, time: *time }),
-                        None => search.on_empty(height),
-                    }
-                }
+                Some(SearchStep::Block(height)) => match self.request_block(height).await? {
+                    Some(block) => search.on_block(block),
+                    None => search.on_empty(height),
+                },
                 Some(SearchStep::Oldest) => {
                     let (oldest, reaches_back) = self.oldest(pages, false).await?;
                     search.on_oldest(oldest, reaches_back);
                 }
-                None => {
-                    let found = search.found();
-                    self.search = Some(search);
-                    return Ok(found);
-                }
+                None => return Ok(search.found()),
             }
         }
         let problem =
             format!("no block with transactions found in {MAX_REQUESTS} requests; pass heights instead of times");
         Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
+    }
+
+    /// Requests the block of a height for the search.
+    async fn request_block(&mut self, height: i64) -> Result<Option<Block>, Error> {
+        let rows = self.block_rows(height).await?;
+        let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
+        Ok(blocks.first_key_value().map(|(height, time)| Block { height: *height, time: *time }))
     }
 }
 

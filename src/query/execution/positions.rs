@@ -67,7 +67,8 @@ impl<'q> Positions<'q> {
 
     /// Positions in the chain that a query reads.
     pub fn of(query: &'q Query, shared: Option<&'q SharedHeights>, report: &'q SharedReport) -> Result<Self, Error> {
-        Self::new(ChainHeights::of(query, report), shared, report)
+        let hints = shared.map_or_else(|| report.read().search_hints, |shared| shared.search_hints.clone());
+        Self::new(ChainHeights::of(query, report).beginning_with(hints), shared, report)
     }
 
     /// The newest block as of the first request.

@@ -136,7 +136,7 @@ impl QueryStart {
 
     /// Cursor for another run, if one from here ended before its first record.
     pub fn retry_cursor(&self, report: &Report) -> String {
-        if report.bytes > 0 { self.first().after_empty_run().to_json() } else { self.cursor() }
+        if report.bytes > 0 { self.first().after_empty_run(report).to_json() } else { self.cursor() }
     }
 
     fn first(&self) -> Cursor {

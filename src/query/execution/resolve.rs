@@ -119,6 +119,10 @@ fn first_block_unknown(lowest: i64) -> String {
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
 async fn mark_recent(query: &Query, heights: &Positions<'_>) -> Result<Query, Error> {
+    if let Some((Some(start_time), _)) = query.options().times {
+        // The run that this one continues has found the heights of these times.
+        return Ok(query.clone().with_recent(is_recent(query, start_time)));
+    }
     let Some(height) = query.start_height() else { return Ok(query.clone()) };
     let block = heights.block(height).await?;
     let is_recent = block.is_some_and(|block| is_recent(query, block.time));

@@ -94,7 +94,9 @@ impl Run {
         let _time = query.client().enter_time();
         let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
         let report = start.map_or_else(SharedReport::default, |start| {
-            SharedReport::start(start.reasons.clone(), start.missing.clone())
+            let report = SharedReport::start(start.reasons.clone(), start.missing.clone());
+            report.update(|report| report.search_hints.clone_from(&start.search_hints));
+            report
         });
         let stage = match query.members() {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),

@@ -39,6 +39,10 @@ const OPEN: usize = 4;
 /// Lists that are open at a time, unless more requests are in flight: a cursor has the position of each.
 const MAX_OPEN: usize = 64;
 
+/// Requests that a list may take before it returns a page. The last ones of a bound are for as few lists as that leaves: a list
+/// that sends fewer returns nothing, and the run that continues the set sends them again.
+const REQUESTS_OF_LIST: u64 = 5;
+
 /// Times that a list is begun again: one that changed too much before its first records were returned, or a page of which
 /// was empty that had records.
 const MAX_REREADS: u64 = 3;
@@ -114,7 +118,7 @@ impl Set {
             begin,
             begin_at_once: None,
             members: members.clone(),
-            shared: Arc::default(),
+            shared: Arc::new(SharedHeights::continuing(start)),
             starts: BTreeMap::new(),
             is_resumed: start.is_some(),
             open: BTreeMap::new(),
@@ -196,8 +200,11 @@ impl Set {
     /// Asks all open lists for a page, and opens others while there is room.
     fn ask(&mut self) {
         let concurrency = self.query.client().concurrency();
-        let max_open =
-            if self.begin_at_once.is_some() { 1 } else { (concurrency * OPEN).min(MAX_OPEN).max(concurrency) };
+        let max_asked = self.max_asked();
+        let max_open = match self.begin_at_once {
+            Some(_) => 1,
+            None => (concurrency * OPEN).min(MAX_OPEN).max(concurrency).min(max_asked),
+        };
         while self.asked.len() + self.waiting.len() + self.emptied.len() < max_open
             && let Some(index) = self.unopened.pop_front()
         {
@@ -209,7 +216,9 @@ impl Set {
         // The last lists share the requests in flight, and what may be held for them.
         let lists = self.asked.len() + self.waiting.len();
         let share = if lists < concurrency { (HELD * concurrency).div_ceil(lists.max(1)) } else { 1 };
-        for (index, mut run) in self.waiting.drain(..) {
+        while self.asked.len() < max_asked
+            && let Some((index, mut run)) = self.waiting.pop_front()
+        {
             run.set_max_in_flight(share);
             if let Some(list) = self.open.get_mut(&index) {
                 list.asked_at = self.num_pages;
@@ -219,6 +228,12 @@ impl Set {
                 (index, run, page)
             }));
         }
+    }
+
+    /// Lists that are asked at a time.
+    fn max_asked(&self) -> usize {
+        let Some(left) = self.query.client().requests_left() else { return usize::MAX };
+        usize::try_from(left / REQUESTS_OF_LIST).unwrap_or(usize::MAX).max(1)
     }
 
     fn start_of(&self, index: usize, cursor: Option<Arc<Cursor>>) -> QueryStart {

@@ -14,6 +14,7 @@ use super::height_search::{Block, TimePosition};
 use crate::client::Error;
 use crate::process::PerProcess;
 use crate::query::follow::ChainHead;
+use crate::query::results::Cursor;
 
 #[derive(Default)]
 pub(super) struct SharedHeights {
@@ -23,6 +24,16 @@ pub(super) struct SharedHeights {
     pub blocks: Shared<i64, Found<Option<Block>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
+    /// Heights with which an earlier run of the set suggests to begin a search.
+    pub search_hints: Vec<i64>,
+}
+
+impl SharedHeights {
+    /// Heights of a set that a run begins, or continues.
+    pub fn continuing(start: Option<&Cursor>) -> Self {
+        let search_hints = start.map_or_else(Vec::new, |start| start.search_hints.clone());
+        Self { search_hints, ..Self::default() }
+    }
 }
 
 /// A value, and whether empty responses may have made it wrong: each list that uses it has that reason.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::division::Division;
+use super::report::Report;
 use super::sealed::Sealed;
 use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
@@ -61,6 +62,10 @@ pub struct Cursor {
     /// Position in the lists of a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) set: Option<Box<SetCursor<Self>>>,
+    /// Heights with which the search for the heights of times begins, since an earlier run found the times between them. They
+    /// only suggest what to request: the chain may have changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::query) search_hints: Vec<i64>,
     /// Runs from here that ended before their first record.
     #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
@@ -177,8 +182,9 @@ impl Cursor {
     }
 
     /// Cursor of this position after a run that ended before its first record.
-    pub(in crate::query) fn after_empty_run(&self) -> Self {
-        Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }
+    pub(in crate::query) fn after_empty_run(&self, report: &Report) -> Self {
+        let search_hints = report.search_hints.clone();
+        Self { empty_runs: self.empty_runs.saturating_add(1), search_hints, ..self.clone() }
     }
 
     /// Cursor of this position, from where `most` records are wanted.

@@ -64,6 +64,9 @@ pub struct Report {
     /// Findings on the laws that the records obey, once they were all returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Finding>,
+    /// Heights with which a run that continues this one begins its search for the heights of times.
+    #[serde(skip)]
+    pub search_hints: Vec<i64>,
     /// Contribution of the cache, if the client has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheUse>,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -212,3 +213,93 @@ def test_invalid_ranges_are_rejected(server: StrictServer, call: str, given: dic
     with pytest.raises(cf.InvalidParameterError, match=message):
         getattr(server.client(), call)(**given)
     assert server.requests == []
+
+
+def in_runs_of(max_requests: int, client: cf.Client, query: cf.Query[Any]) -> tuple[list[Any], int]:
+    """The records of a query that runs with a few requests at a time, and the number of its runs."""
+    records: list[Any] = []
+    for runs in range(1, 200):
+        try:
+            records += query.collect()
+        except cf.BudgetExceededError:
+            records += query.partial
+            query = client.with_options(max_requests=max_requests).resume(query.cursor)
+        else:
+            return records, runs
+    raise AssertionError(query.cursor)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(
+    ("call", "max_requests"),
+    [("one end", 4), ("list", 6), ("list", 7), ("set", 7), ("set", 8), ("set without times", 3), ("set of tokens", 3)],
+)
+def test_lists_progress_with_few_requests_a_run(call: str, max_requests: int) -> None:
+    with LocalService(seed=7, transactions=1_000, simulated=True) as service, service.client() as client:
+        newest = client.transactions(max_items=700).collect()
+        end, start = newest[100].transaction_time, newest[-1].transaction_time
+        assert start is not None
+        addresses = list(dict.fromkeys(name for each in newest for name in (each.input or "").split(",") if name))
+        tokens = [token.token_contract_address or "" for token in client.tokens(max_items=4)]
+        calls: dict[str, Any] = {
+            "one end": lambda client: client.address_transactions(addresses[0], start_time=start),
+            "list": lambda client: client.address_transactions(addresses[0], start_time=start, end_time=end),
+            "set": lambda client: client.address_transactions(addresses[:3], start_time=start, end_time=end),
+            "set without times": lambda client: client.address_transactions(addresses[:3]),
+            "set of tokens": lambda client: client.token_transfers(tokens),
+        }
+        expected = calls[call](client).collect()
+        bounded = client.with_options(max_requests=max_requests)
+        records, runs = in_runs_of(max_requests, client, calls[call](bounded))
+        assert Counter(records) == Counter(expected)
+        assert runs > 1
+
+
+def test_fewer_requests_than_a_resumed_search_needs_are_rejected_before_the_first(quiet: LocalService) -> None:
+    client = quiet.client(max_requests=3)
+    every = quiet.client().transactions().collect()
+    ends = {"start_time": every[-1].transaction_time, "end_time": every[len(every) // 2].transaction_time}
+    query = client.transactions(**ends)
+    with pytest.raises(cf.BudgetExceededError):
+        query.collect()
+    assert client.usage.requests == 3
+    again = quiet.client(max_requests=3)
+    with pytest.raises(
+        cf.BudgetExceededError, match=r"max_requests \(3\) leaves 3 requests, and the query needs at least 4"
+    ):
+        again.resume(query.cursor).collect()
+    assert again.usage.requests == 0
+
+
+def test_resumed_search_believes_no_height_of_the_run_before(server: StrictServer) -> None:
+    """The blocks of a fork have other times, and the cursor suggests heights that no longer are beside the time."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def serve(delay: int) -> None:
+        def row(height: int) -> dict[str, str]:
+            time = begin + timedelta(seconds=10 * height + (delay if height >= 100 else 0))
+            return {
+                "txid": f"0x{height}f{delay}",
+                "height": str(height),
+                "blockHash": f"0x{height}b{delay}",
+                "transactionTime": str(int(time.timestamp() * 1000)),
+            }
+
+        def respond(request: Request) -> Response:
+            page, limit = int(request.query["page"]), int(request.query["limit"])
+            found = [height for height in range(200, 0, -1) if request.query.get("height") in {None, str(height)}]
+            shown = [row(height) for height in found[(page - 1) * limit : page * limit]]
+            pages = str(-(-len(found) // limit))
+            return page_of("transactions", shown, limit=str(limit), page=str(page), totalPage=pages)
+
+        server.on("transactions", respond)
+
+    serve(0)
+    client = server.client()
+    ends = {"start_time": begin + timedelta(seconds=605), "end_time": begin + timedelta(seconds=1_200)}
+    query = client.with_options(max_requests=3, concurrency=1).transactions(**ends)
+    with pytest.raises(cf.BudgetExceededError):
+        query.collect()
+    serve(60)
+    heights = [record.height for record in client.resume(query.cursor)]
+    assert heights == list(range(61, 115))

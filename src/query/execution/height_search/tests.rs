@@ -89,6 +89,65 @@ fn later_searches_of_small_chains_use_what_is_known() {
     }
 }
 
+/// Searches in runs of a few requests, each of which begins with the heights that the one before suggests. Returns the position
+/// and the number of runs.
+fn search_in_runs(times: &[Option<i64>], time: i64, steps: usize, mut hints: Vec<i64>) -> (TimePosition, usize) {
+    let newest = Block { height: times.len() as i64 - 1, time: times.last().unwrap().unwrap() };
+    for run in 1..200 {
+        let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
+        search.retarget(time);
+        for height in hints {
+            let block = times.get(height as usize).copied().flatten().map(|time| Block { height, time });
+            search.on_hint(height, block);
+        }
+        for _ in 0..steps {
+            let Some(step) = search.next_step() else { return (search.found(), run) };
+            respond(&mut search, step, times, usize::MAX);
+        }
+        hints = search.hints(&[time], Some(newest.height));
+    }
+    panic!("{times:?} at {time} is not found by {steps} requests a run");
+}
+
+#[test]
+fn runs_of_a_few_requests_find_every_time() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..500 {
+        let mut now = 0;
+        let times: Vec<Option<i64>> = (0..random.usize(2..5_000))
+            .map(|_| {
+                now += if random.u8(0..100) == 0 { 10_000 } else { random.i64(0..4) };
+                Some(now)
+            })
+            .collect();
+        let time = random.i64(0..now.max(1)).min(now - 1).max(0);
+        let steps = random.usize(1..4);
+        let (found, runs) = search_in_runs(&times, time, steps, Vec::new());
+        assert_eq!(found, expected(&times, time), "{times:?} at {time}");
+        assert!(runs <= 30, "{runs} runs of {steps} requests");
+    }
+}
+
+#[test]
+fn heights_that_an_earlier_run_suggests_change_no_result() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..2_000 {
+        let mut now = random.i64(0..5);
+        let mut times: Vec<Option<i64>> = (0..random.usize(1..30))
+            .map(|_| {
+                now += random.i64(0..4);
+                (random.u8(0..4) > 0).then_some(now)
+            })
+            .collect();
+        times.push(Some(now));
+        let hints = (0..random.usize(0..5)).map(|_| random.i64(0..40)).collect();
+        let time = random.i64(-1..now.max(0));
+        if time < now {
+            assert_eq!(search_in_runs(&times, time, 100, hints).0, expected(&times, time), "{times:?} at {time}");
+        }
+    }
+}
+
 #[test]
 fn gaps_in_a_chain_are_not_its_beginning() {
     let mut random = fastrand::Rng::with_seed(7);

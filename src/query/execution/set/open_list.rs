@@ -48,6 +48,9 @@ pub(super) fn add_counts(sum: &mut Report, list: &Report) {
     sum.dropped += list.dropped;
     sum.moved += list.moved;
     sum.rereads += list.rereads;
+    if !list.search_hints.is_empty() {
+        sum.search_hints.clone_from(&list.search_hints);
+    }
     if let Some(cache) = &list.cache {
         sum.cache.get_or_insert_default().add(cache);
     }

@@ -148,6 +148,9 @@ impl Outcome {
             report.moved = sum.moved;
             report.rereads = sum.rereads;
             report.progress = progress;
+            if !sum.search_hints.is_empty() {
+                report.search_hints = sum.search_hints;
+            }
             if sum.cache.is_some() {
                 report.cache = sum.cache;
             }
