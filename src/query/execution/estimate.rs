@@ -21,7 +21,7 @@ use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::query::request::{Members, Query};
-use crate::query::results::SharedReport;
+use crate::query::results::{Cursor, SharedReport};
 
 /// Slices that are fetched to estimate the others: all of them if there are no more. An estimate takes three requests at
 /// most, beside those that find the heights of times.
@@ -57,7 +57,7 @@ impl QueryStart {
         let report = SharedReport::default();
         let sampler = Sampler::new(report.clone());
         match self.query().members() {
-            Some(members) => set(self.query(), members, &report, &sampler).await,
+            Some(members) => set(self.query(), members, self.resumed_from(), &report, &sampler).await,
             None => self.estimate_list(&report, &sampler).await,
         }
     }
@@ -104,18 +104,32 @@ impl QueryStart {
     }
 }
 
-/// Expected size of a set, from some of its lists. A list that the API refuses has no records.
-async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
-    let count = members.values.len() as u64;
+/// Expected size of a set from a position in it, from some of its lists. A list that the API refuses has no records.
+async fn set(
+    query: &Query,
+    members: &Members,
+    start: Option<&Cursor>,
+    report: &SharedReport,
+    sampler: &Sampler,
+) -> Result<Estimate, Error> {
+    let lists = &unread_lists(query, members, start);
+    let count = lists.len() as u64;
+    if count == 0 {
+        let none = Bounds::exact(0);
+        return Ok(Estimate { pages: none, requests: none, records: none, ..Estimate::default() });
+    }
     let shared = &Arc::default();
     // One of the lists finds the heights for all.
-    let (_, resolved) = QueryStart::of_member(query.member(0), None, shared).find_heights(report).await?;
-    let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|index| async move {
-        let list = QueryStart::of_member(query.member(index as usize), None, shared);
+    let (index, at) = &lists[0];
+    let first = QueryStart::of_member(query.member(*index), at.clone(), shared);
+    let (_, resolved) = first.find_heights(report).await?;
+    let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|sample| async move {
+        let (index, at) = &lists[sample as usize];
+        let list = QueryStart::of_member(query.member(*index), at.clone(), shared);
         match list.estimate_list(report, sampler).await {
             Err(error) if is_of_one_list(&error) => Ok(Estimate {
                 requests: Bounds::exact(1),
-                limitations: vec![format!("{} is refused", members.values[index as usize]).into()],
+                limitations: vec![format!("{} is refused", members.values[*index]).into()],
                 ..Estimate::default()
             }),
             list => list,
@@ -145,6 +159,17 @@ async fn set(query: &Query, members: &Members, report: &SharedReport, sampler: &
     })
 }
 
+/// Lists of a set that have not ended, by index, and the positions of those that were begun.
+fn unread_lists(query: &Query, members: &Members, start: Option<&Cursor>) -> Vec<(usize, Option<Arc<Cursor>>)> {
+    let indices = (0..).zip(members.by_rank.iter().map(|index| *index as usize));
+    let mut lists: Vec<_> = indices
+        .filter(|(rank, _)| !start.and_then(|start| start.set.as_ref()).is_some_and(|set| set.has_ended(*rank)))
+        .map(|(rank, index)| (index, start.and_then(|start| start.member(rank, &query.member(index))).map(Arc::new)))
+        .collect();
+    lists.sort_unstable_by_key(|(index, _)| *index);
+    lists
+}
+
 /// Requests of a run that no other is in flight with.
 fn requests_alone(query: &Query, num_slices: u64, estimate: &Estimate) -> u64 {
     let requests = estimate.requests.expected;
@@ -170,8 +195,10 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
     if continues(query, &page, size.records.expected) {
         size = continued(query, sampler, &measured, size).await?;
     }
-    let page_size = query.page_size().max(1);
-    let size = Size::of_list(query, size.records.minus(offset), size.pages.minus(offset / page_size));
+    let records = size.records.minus(offset);
+    // The limit of a position counts from there.
+    let pages = if offset == 0 { size.pages } else { records.map(|records| pages_of(query, records).max(1)) };
+    let size = Size::of_list(query, records, pages);
     Ok((size.with_checks(query, &page), limitations))
 }
 

@@ -414,3 +414,37 @@ def test_time_is_within_a_factor_of_two_in_virtual_time(rate_limit: Any) -> None
             estimate = query.estimate().estimated_seconds
             elapsed = query.collect().report.elapsed
             assert elapsed / 2 <= estimate <= elapsed * 2, (query, estimate, elapsed)
+
+
+@pytest.mark.parametrize("max_items", [1, 2, 3, 10])
+@pytest.mark.parametrize("call", ["blocks", "large_transactions", "transactions", "tokens"])
+def test_estimate_of_pages_of_one_record_is_what_the_run_takes(
+    client: cf.Client, sample: Sample, call: str, max_items: int
+) -> None:
+    query = sample.query(client, call, page_size=1, max_items=max_items)
+    estimate = query.estimate()
+    assert estimate.is_exact
+    assert estimate.requests == query.collect().report.requests
+
+
+@pytest.mark.parametrize("pages", [1, 4])
+def test_estimate_of_a_position_in_a_limited_list_is_that_of_its_rest(client: cf.Client, pages: int) -> None:
+    query = client.blocks(page_size=10, max_items=80)
+    iterator = query.pages()
+    for _ in range(pages):
+        next(iterator)
+    rest = client.resume(query.cursor)
+    estimate = rest.estimate()
+    records = rest.collect()
+    assert (estimate.records, estimate.pages) == (len(records), records.report.pages) == (80 - 10 * pages, 8 - pages)
+
+
+def test_estimate_of_a_position_in_a_set_is_that_of_the_lists_that_are_left(client: cf.Client) -> None:
+    tokens = [token.token_contract_address or "" for token in client.tokens(max_items=6)]
+    query = client.token_transfers(tokens)
+    total = query.estimate().records
+    returned = 0
+    for page in query.pages():
+        returned += len(page.records)
+        rest = client.resume(query.cursor).estimate()
+        assert rest.records == total - returned

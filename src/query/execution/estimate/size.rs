@@ -34,8 +34,9 @@ impl Size {
                 requests.saturating_add(u64::from(has_look))
             })
         } else {
-            // In the end, it is compared with its first page.
-            pages.map(|pages| pages.saturating_add(u64::from(query.is_paged() && pages > 1)))
+            // In the end, it is compared with its first two records.
+            let look = if query.is_paged() { pages_of(query, 2) } else { 0 };
+            pages.map(|pages| if pages > 1 { pages.saturating_add(look) } else { pages })
         };
         Self { records, pages, requests }
     }
