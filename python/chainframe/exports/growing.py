@@ -19,7 +19,7 @@ from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT, OF_ONE_QUERY
-from chainframe.exports.parquet import OMITTED, WHOLE_LIST, ExportRequest, write_parquet, write_parquet_async
+from chainframe.exports.parquet import ExportRequest, check_whole, write_parquet, write_parquet_async
 from chainframe.exports.store import finished_manifest, locked, read_manifest
 from chainframe.exports.tables import encoded
 
@@ -150,8 +150,7 @@ def _checked(
         raise InvalidParameterError("must be given for a series of several values", parameter="settle")
     check_directory(directory, "path")
     manifest = ExportRequest(query, client, directory, **options).new_manifest()
-    if manifest.query["max_items"] is not None:
-        raise InvalidParameterError(WHOLE_LIST, parameter="max_items", hints=[OMITTED])
+    check_whole(manifest.query)
     if read_manifest(directory) is not None:
         message = f"{directory} is one export; name another directory, or the one in which the exports of a series are"
         raise ExportError(message, path=str(directory))

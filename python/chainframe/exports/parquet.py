@@ -56,8 +56,7 @@ MODES = ("resume", "overwrite", "error")
 ROWS_PER_FILE = 65_536
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
-WHOLE_LIST = "must not be given with settle or for a series, which need the whole list"
-OMITTED = Hint("omit", "max_items")
+WHOLE_LIST = "with settle, with since or for a series, which need the whole list"
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,8 @@ class ExportRequest:
         table = self.query.partial[:0].to_arrow(self.numbers, columns=self.columns)
         schema = {field.name: str(field.type) for field in table.schema}
         manifest = Manifest(query=query, numbers=self.numbers, schema=schema)
+        if self.settle is not None or self.since is not None:
+            check_whole(query)
         if self.settle is not None:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
@@ -118,8 +119,6 @@ class ExportRequest:
             check_followed(self.query, self.settle, None, self.directory)
         elif self._order() is None:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="settle")
-        if manifest.query["max_items"] is not None:
-            raise InvalidParameterError(WHOLE_LIST, parameter="max_items", hints=[OMITTED])
         needed = key_columns(manifest)
         missing = [name for name in needed if name not in manifest.schema]
         if missing:
@@ -254,8 +253,6 @@ class ExportRequest:
             raise InvalidParameterError(message, parameter="settle")
         if order is None and not self._is_set:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="since")
-        if manifest.query["max_items"] is not None:
-            raise InvalidParameterError("cannot be combined with max_items", parameter="since")
         if series.is_same_place(since, self.directory):
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
         check_directory(since, "since")
@@ -269,6 +266,17 @@ class ExportRequest:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
         verify_parts(since, earlier.parts)
         return earlier
+
+
+def check_whole(query: dict[str, Any]) -> None:
+    """Check that a query has all of its list, which an export that others continue or end below the head needs."""
+    if query["max_items"] is not None:
+        raise InvalidParameterError(
+            f"must not be given {WHOLE_LIST}", parameter="max_items", hints=[Hint("omit", "max_items")]
+        )
+    if query["cursor"] is not None:
+        message = f"a query that resumes from a cursor cannot be exported {WHOLE_LIST}; make the call again"
+        raise InvalidParameterError(message)
 
 
 def write_parquet(query: Query[Any], client: Client, directory: Location, **options: Any) -> Export:  # noqa: ANN401
