@@ -18,7 +18,7 @@ from chainframe.exports.store import read_manifest, store_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
+    from pathlib import Path
 
 NUMBERED = re.compile("export-([0-9]{6,})")
 """Name of an export that `Query.to_parquet_series` made."""
@@ -42,13 +42,21 @@ def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | No
 
 
 def entries(series: Location) -> Sequence[Location]:
+    """Return the directories of a series. A link is one by the name of an export, which was moved elsewhere.
+
+    It is one even if nothing is there now, since readers must not take the export before it for the newest.
+    """
     if isinstance(series, ObjectPath):
         found = attempt(lambda: series.objects.list_with_delimiter(f"{series.key}/"), series)
         return [series / posixpath.basename(prefix) for prefix in sorted(found["common_prefixes"])]
     try:
-        return sorted(path for path in series.iterdir() if path.is_dir() and not path.is_symlink())
+        return sorted(path for path in series.iterdir() if _is_entry(path))
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _is_entry(path: Path) -> bool:
+    return NUMBERED.fullmatch(path.name) is not None if path.is_symlink() else path.is_dir()
 
 
 def directory_of_earlier(since: object, storage_options: Mapping[str, Any] | None) -> Location:

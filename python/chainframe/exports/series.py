@@ -156,7 +156,9 @@ def _highest_up_to(height: int, heights: Any) -> int | None:  # noqa: ANN401 - a
 def link(earlier: Location, directory: Location) -> dict[str, str]:
     """Return what the manifest of an export in `directory` says about the one that it continues."""
     if isinstance(earlier, Path) and isinstance(directory, Path):
-        target = earlier.resolve()
+        # An export of a series keeps its name, which may be a link to where it was moved.
+        is_numbered = NUMBERED.fullmatch(earlier.name)
+        target = earlier.parent.resolve() / earlier.name if is_numbered else earlier.resolve()
         try:
             path = os.path.relpath(target, directory.resolve())
         except ValueError:
@@ -237,9 +239,10 @@ def linked_path(directory: Location, link: str) -> Location:
         if key.startswith(("../", "/")) or key in {"..", "."}:
             raise ExportError(f"{directory} continues an export outside of its bucket", path=str(directory))
         return replace(directory, key=key)
-    # The link is relative to where the directory is, through whatever links it was named. Without "..", the path of the
-    # first of a thousand exports is as short as that of the last.
-    return Path(os.path.normpath(directory.resolve() / link))
+    # The link is relative to where the directory is, through whatever links it was named, or to where a link was left
+    # when it was moved. Without "..", the path of the first of a thousand exports is as short as that of the last.
+    there, here = (Path(os.path.normpath(path / link)) for path in (directory.resolve(), directory.absolute()))
+    return here if directory.is_symlink() and not exists(there / Manifest.NAME) else there
 
 
 def _member(directory: Location) -> _Member:

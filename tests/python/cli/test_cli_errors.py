@@ -44,7 +44,7 @@ WRONG = [
     (["blocks", "-o", "blocks/", "--since", ""], "--since must not be empty"),
     (
         ["blocks", "-o", "blocks/", "--series", "--max-items", "3"],
-        "--max-items must not be given with settle, with since or for a series, which need the whole list; omit --max-items",
+        "--max-items must not be given with settle, with since or for a series, which need the whole list; omit",
     ),
     (["tokens", "-o", "tokens/", "--series"], "--series needs a list with its newest record first or a range; omit it"),
     (["tokens", "--sync", "chain.duckdb"], "No such option '--sync'. The list of tokens cannot be followed."),
