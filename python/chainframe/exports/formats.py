@@ -40,7 +40,11 @@ class _Csv:
         self._write(pa.Table.from_batches([], fields), header=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._write(_as_text(batch, json.dumps), header=False)
+        rows = _as_text(batch, json.dumps)
+        if rows.num_columns == 1:
+            self._sink.write(_lines(rows.column(0)))
+        else:
+            self._write(rows, header=False)
 
     def _write(self, rows: pa.RecordBatch | pa.Table, *, header: bool) -> None:
         # The default pool keeps what it has got, as large pages of the system.
@@ -52,6 +56,14 @@ class _Csv:
 
     def close(self) -> None:
         pass
+
+
+def _lines(column: pa.Array[Any]) -> bytes:
+    """Return a single column as CSV: a missing value is quoted, since most readers skip a line without anything."""
+    texts: Any = column.cast(pa.string())
+    if texts.type == column.type:
+        texts = pc.binary_join_element_wise('"', pc.replace_substring(texts, '"', '""'), '"', "")
+    return "".join(f"{text}\n" for text in texts.fill_null('""').to_pylist()).encode()
 
 
 # `json.dumps` makes an encoder for every call that has options.
