@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
 from chainframe._checks import MAX_COUNT, short
-from chainframe._declared import record_of
+from chainframe._declared import QUERIED, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +46,7 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
     names = {wire: name for name, field in fields.items() for wire in field["wire"]}
     names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
     names |= {name: name for name in fields}
+    ignored = {QUERIED} - names.keys()
     gathered: dict[str, list[Any]] = {name: [] for name in fields}
     sources: list[str] = []
     for source, row in rows:
@@ -54,7 +55,7 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
         seen: dict[str, Any] = {}
         members = dict(_members(call, source, row))
         for given, value in members.items():
-            if given not in names and _is_of_vendor(given, members, names, fields):
+            if given in ignored or (given not in names and _is_of_vendor(given, members, names, fields)):
                 continue
             if given not in names:
                 raise ConfigError(f"{call}: {source} has an unknown field {given!r}; expected {', '.join(fields)}")

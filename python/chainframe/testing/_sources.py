@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from importlib import import_module
@@ -17,10 +17,12 @@ from chainframe._paths import for_arrow, is_utf8, local_path
 from chainframe.testing._normalize import EXPECTED, SourceRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PARQUET = b"PAR1"
+CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"?)?([^,\r\n]*)(,|\r\n|\r|\n|\Z)')
+"""A cell of CSV and the separator after it. As for the `csv` module, text may follow the quoted one."""
 
 
 def _is_json(data: object) -> bool:
@@ -162,20 +164,37 @@ def _read_export(path: Path) -> list[SourceRow]:
 
 
 def _read_csv(path: Path) -> list[SourceRow]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file)
-        header = next(lines, [])
-        _check_names(header, str(path))
-        try:
-            return [
-                SourceRow(
-                    f"{path} line {lines.line_num}", dict(zip(header, [text or None for text in row], strict=True))
-                )
-                for row in lines
-                if row
-            ]
-        except (ValueError, csv.Error) as error:
-            raise ConfigError(f"{path} line {lines.line_num} is not a row of the table: {error}") from None
+    try:
+        lines = _csv_lines(path.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8") from None
+    _, header = next(lines, (1, []))
+    _check_names(header, str(path))
+    rows: list[SourceRow] = []
+    for number, cells in lines:
+        if len(cells) != len(header):
+            problem = f"it has {len(cells)} cells, and the header {len(header)}"
+            raise ConfigError(f"{path} line {number} is not a row of the table: {problem}")
+        rows.append(SourceRow(f"{path} line {number}", dict(zip(header, cells, strict=True))))
+    return rows
+
+
+def _csv_lines(text: str) -> Iterator[tuple[int, list[str | None]]]:
+    """Return the cells of each line that has some, and the number of its last line.
+
+    The `csv` module has no difference between an empty text, which is quoted, and a missing value, which is not.
+    """
+    cells: list[str | None] = []
+    number = 0
+    for cell in CELL.finditer(text):
+        quoted, plain, end = cell.groups()
+        cells.append(plain or None if quoted is None else quoted.replace('""', '"') + plain)
+        number += (quoted or "").count("\n")
+        if end != ",":
+            number += 1
+            if cells != [None]:
+                yield number, cells
+            cells = []
 
 
 def _check_names(names: Iterable[Any], where: str) -> None:

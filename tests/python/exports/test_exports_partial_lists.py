@@ -27,7 +27,7 @@ REFUSED_OF_SETS = {"series without settle": "settle must be given", "since of a 
 
 def resumed(client: cf.Client, kind: str) -> cf.Query[Any]:
     if kind == "set":
-        tokens = [record.token_contract_address for record in client.tokens(max_items=2)]
+        tokens = [str(record.token_contract_address) for record in client.tokens(max_items=2)]
         query: Any = client.token_transfers(tokens, page_size=1)
     else:
         lowest = client.transactions(max_items=3).collect()[-1].height
