@@ -12,9 +12,9 @@ from chainframe._native import Client, _restore_report
 from chainframe._text import counted
 from chainframe.errors import ContextError
 from chainframe.exports import locations
-from chainframe.exports.frames import Frames
+from chainframe.exports.frames import Frames, checksums
 from chainframe.exports.manifest import Manifest
-from chainframe.exports.store import existing_manifest, finished_manifest
+from chainframe.exports.store import finished_manifest
 from chainframe.exports.verify import Verifier
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class Export(Frames):
     corrections: tuple[Path, ...] = ()
     _client: Client | None = field(default=None, repr=False, compare=False)
     """The client that fetched the records."""
+    _checksums: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Checksums of its files, by which a later export of the directory is noticed."""
 
     @classmethod
     def open(cls, directory: str | PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> Export:
@@ -117,6 +119,8 @@ class Export(Frames):
         ------
         ContextError
             For an export that is a single file, since it has no manifest.
+        ExportError
+            Another export has replaced this one in the directory.
 
         Examples
         --------
@@ -125,9 +129,9 @@ class Export(Frames):
         """
         check_count(sample, "sample")
         check_seed(seed, "seed")
-        if self.manifest is None:
+        manifest = self._current()
+        if manifest is None:
             raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
-        manifest = existing_manifest(self.path)
         return Verifier(self.path, manifest, client or self._client or Client(), sample, seed).run()
 
     def __repr__(self) -> str:
@@ -157,4 +161,5 @@ def finished_export(location: Location, manifest: Manifest, client: Client | Non
         manifest=path / Manifest.NAME,
         corrections=tuple(path / part.name for part in manifest.files[len(manifest.parts) :]),
         _client=client,
+        _checksums=checksums(manifest),
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.differences import differing, shown
 from chainframe.exports.export import Export
-from chainframe.exports.store import read_manifest
 from chainframe.exports.watermark import height_of
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     """
     if not isinstance(export, Export):
         raise InvalidParameterError(f"{FORM}; got {reprlib.repr(export)}", parameter="start")
-    manifest = read_manifest(export.path) if export.manifest is not None else None
-    if manifest is None or not manifest.finished:
+    manifest = export._current()  # noqa: SLF001 - of this package
+    if manifest is None:
         message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"
         raise InvalidParameterError(message, parameter="start")
     ours = _request(json.loads(query._stated()))  # noqa: SLF001 - of this package

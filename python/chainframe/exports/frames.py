@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
 from chainframe._checks import check_choice
-from chainframe.errors import ContextError, InvalidParameterError
+from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.exports.manifest import damaged
 from chainframe.exports.sources import arrow_source
 from chainframe.exports.store import existing_manifest, verify_parts
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Report
+    from chainframe.exports.manifest import Manifest
 
 
 class Frames:
@@ -28,6 +30,7 @@ class Frames:
     parts: tuple[Path, ...]
     manifest: Path | None
     report: Report
+    _checksums: tuple[str, ...]
 
     def to_arrow(self, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the files as a pyarrow Table.
@@ -47,7 +50,7 @@ class Frames:
         Raises
         ------
         ExportError
-            If a file is missing or damaged.
+            If a file is missing or damaged, or another export has replaced this one.
         ContextError
             If the export is a CSV or JSON file, which has no types.
 
@@ -58,13 +61,18 @@ class Frames:
         pyarrow: Any = frames.load("pyarrow")
         parquet: Any = frames.load("pyarrow.parquet")
         self._verify_parts()
-        known = parquet.read_schema(arrow_source(self.parts[0])).names
-        names = list(known if columns is None else columns)
-        for name in names:
-            if name not in known:
-                raise InvalidParameterError(f"must be among {', '.join(known)}; got {name!r}", parameter="columns")
-        # Each file by itself: a directory may have others.
-        tables = [parquet.ParquetFile(arrow_source(part)).read(columns=names).select(names) for part in self.parts]
+        try:
+            known = parquet.read_schema(arrow_source(self.parts[0])).names
+            names = list(known if columns is None else columns)
+            for name in names:
+                if name not in known:
+                    raise InvalidParameterError(f"must be among {', '.join(known)}; got {name!r}", parameter="columns")
+            # Each file by itself: a directory may have others.
+            tables = [parquet.ParquetFile(arrow_source(part)).read(columns=names).select(names) for part in self.parts]
+        except FileNotFoundError:
+            raise damaged(self.path, "is missing") from None
+        except (OSError, pyarrow.ArrowException) as error:
+            raise damaged(self.path, f"cannot be read: {' '.join(str(error).split())}") from None
         table: pa.Table = pyarrow.concat_tables(tables)
         return table
 
@@ -85,7 +93,7 @@ class Frames:
         Raises
         ------
         ExportError
-            If a file is missing or damaged.
+            If a file is missing or damaged, or another export has replaced this one.
         ContextError
             If the export is a CSV or JSON file, which has no types.
 
@@ -113,7 +121,7 @@ class Frames:
         Raises
         ------
         ExportError
-            If a file is missing or damaged.
+            If a file is missing or damaged, or another export has replaced this one.
         ContextError
             If the export is a CSV or JSON file, which has no types.
 
@@ -125,8 +133,26 @@ class Frames:
         return frames.to_polars(self.to_arrow(columns=columns))
 
     def _verify_parts(self) -> None:
+        manifest = self._current()
+        if manifest is not None:
+            verify_parts(self.path, manifest.parts)
+        elif self.path.suffix != ".parquet":
+            raise ContextError(f"{self.path} is not a Parquet file, so it has no types; read it with its library")
+
+    def _current(self) -> Manifest | None:
+        """Return the manifest in the directory; None for a single file.
+
+        Raises `ExportError` if it is that of another export, which has replaced this one.
+        """
         if self.manifest is None:
-            if self.path.suffix != ".parquet":
-                raise ContextError(f"{self.path} is not a Parquet file, so it has no types; read it with its library")
-            return
-        verify_parts(self.path, existing_manifest(self.path).parts)
+            return None
+        manifest = existing_manifest(self.path)
+        if checksums(manifest) != self._checksums:
+            message = f"{self.path} holds another export now, which replaced this one; open it with Export.open"
+            raise ExportError(message, path=str(self.path))
+        return manifest
+
+
+def checksums(manifest: Manifest) -> tuple[str, ...]:
+    """Return the checksums of the files of an export."""
+    return tuple(part.sha256 for part in manifest.files)

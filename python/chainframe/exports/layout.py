@@ -15,7 +15,7 @@ from chainframe._objects import is_url, location
 from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
-from chainframe.exports.locations import exports_in
+from chainframe.exports.locations import exports_in, place_of
 from chainframe.exports.series import read
 from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, write_table
 from chainframe.frames import load
@@ -125,7 +125,7 @@ def compact(
         return location(given, parameter, storage_options if is_url(given) else None)
 
     target = located(path, "path")
-    sources = [located(getattr(each, "path", each), "series") for each in exports_in(series)]
+    sources = [located(place_of(each), "series") for each in exports_in(series)]
     if storage_options is not None and all(isinstance(each, Path) for each in [target, *sources]):
         message = "needs a URL that begins with s3://, gs:// or az://"
         raise InvalidParameterError(message, parameter="storage_options")

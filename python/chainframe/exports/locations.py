@@ -35,6 +35,13 @@ def exports_in(series: object) -> Sequence[object]:
     return list[object](series)
 
 
+def place_of(export: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the path of an Export, unless another has replaced it there, or what names a directory as it is."""
+    if hasattr(export, "_current"):
+        export._current()  # noqa: SLF001 - of this package
+    return getattr(export, "path", export)
+
+
 def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
     """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
     found = [(int(match[1]), path) for path in entries(series) if (match := NUMBERED.fullmatch(path.name))]
@@ -88,7 +95,7 @@ def _located(
     export: object, parameter: str, storage_options: Mapping[str, Any] | None
 ) -> tuple[Location, tuple[int, Location] | None]:
     """Return the directory that is named, and if it is a series its newest export."""
-    path = location(getattr(export, "path", export), parameter, storage_options)
+    path = location(place_of(export), parameter, storage_options)
     if path.name == Manifest.NAME:
         return path.parent, None
     check_directory(path, parameter)

@@ -1,0 +1,81 @@
+"""An `Export` stands for the files that it was made with: what has replaced them since is an error, in every use."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+import chainframe.exports
+from chainframe.exports import Export
+
+USES: dict[str, Callable[[Export, cf.Client], Any]] = {
+    "to_arrow": lambda export, _: export.to_arrow(),
+    "to_pandas": lambda export, _: export.to_pandas(),
+    "to_polars": lambda export, _: export.to_polars(),
+    "verify": lambda export, client: export.verify(client),
+    "read": lambda export, _: chainframe.exports.read(export),
+    "read several": lambda export, _: chainframe.exports.read([export]),
+    "compact": lambda export, _: chainframe.exports.compact(export, export.path.parent / "c"),
+    "open": lambda export, _: Export.open(export),  # type: ignore[arg-type]
+    "since": lambda export, client: client.blocks().to_parquet(export.path.parent / "n", since=export),
+    "since of a file": lambda export, client: client.blocks().to_csv(export.path.parent / "n.csv", since=export),
+    "follow": lambda export, client: client.blocks().follow(start=export, poll=None),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("replaced_by", ["more", "as many", "another query"])
+def test_replaced_export_is_refused(client: cf.Client, tmp_path: Path, use: str, replaced_by: str) -> None:
+    first = client.blocks(max_items=None if replaced_by == "as many" else 30).to_parquet(tmp_path / "e")
+    kept = [first, copy.copy(first), pickle.loads(pickle.dumps(replace(first, _client=None)))]
+    if replaced_by != "as many":
+        query = client.blocks() if replaced_by == "more" else client.transactions(max_items=30)
+        client_export = query.to_parquet(tmp_path / "e", mode="overwrite")
+    else:
+        shutil.rmtree(tmp_path / "e")
+        client_export = client.transactions(max_items=first.rows).to_parquet(tmp_path / "e")
+        assert client_export.rows == first.rows
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for export in kept:
+        with pytest.raises(cf.ExportError, match=r"holds another export now, which replaced this one; open it"):
+            USES[use](export, client)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert Export.open(tmp_path / "e").to_arrow().num_rows == client_export.rows
+
+
+@pytest.mark.parametrize("use", USES)
+def test_export_whose_files_are_the_same_is_used(client: cf.Client, tmp_path: Path, use: str) -> None:
+    first = client.blocks().to_parquet(tmp_path / "e")
+    client.blocks().to_parquet(tmp_path / "e")
+    client.blocks().to_parquet(tmp_path / "e", mode="overwrite")
+    USES[use](first, client)
+
+
+@pytest.mark.parametrize("damage", ["removed", "replaced", "cut", "empty"])
+@pytest.mark.parametrize("to", ["to_arrow", "to_pandas", "to_polars"])
+@pytest.mark.parametrize("form", ["directory", "one.parquet"])
+def test_file_that_cannot_be_read_is_an_export_error(
+    client: cf.Client, tmp_path: Path, damage: str, to: str, form: str
+) -> None:
+    export = client.blocks().to_parquet(tmp_path / form)
+    part = export.parts[0]
+    match damage:
+        case "removed":
+            part.unlink()
+        case "replaced":
+            part.write_text("height\n1\n")
+        case "cut":
+            part.write_bytes(part.read_bytes()[:-100])
+        case _:
+            part.write_bytes(b"")
+    with pytest.raises(cf.ExportError, match=r"is missing|is damaged|cannot be read: .*export again") as caught:
+        getattr(export, to)()
+    assert caught.value.path == str(part)
