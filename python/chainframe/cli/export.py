@@ -170,6 +170,10 @@ def destination(options: OutputOptions) -> Destination:
         encoded(given)
         return File(FileRequest(path, form, is_compressed, **given))
     options.reject("needs -o FILE or DIR; a stream cannot be resumed", "mode", "since")
+    if form == "parquet":
+        raise InvalidParameterError("--output: parquet needs a file; name one, or stream arrow")
+    if is_compressed:
+        raise InvalidParameterError(f"--output: {path} is a stream, which is not compressed; name it without .gz")
     return _stream(cast("Path | None", path), OutputFormat(form, options.numbers, options.columns))
 
 
@@ -230,8 +234,6 @@ def _format(form: str | None, path: Location | None) -> tuple[str, bool]:
         named = form or "jsonl", False
     if form not in {None, named[0]}:
         raise InvalidParameterError(f"--format {form} contradicts --output {path}; omit --format, or name another file")
-    if path is None and form == "parquet":
-        raise InvalidParameterError("--output: parquet needs a file; name one, or stream arrow")
     return named
 
 

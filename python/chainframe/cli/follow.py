@@ -81,7 +81,8 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
     """Checks the options of `--follow` against the others; None without it."""
     if not given["follow"]:
         for name in NAMES:
-            if given[name]:
+            # 0 is a value, and false the default of a flag.
+            if given[name] is not None and given[name] is not False:
                 raise InvalidParameterError(f"{flag(name)} needs --follow")
         return None
     for name in ("mode", "since", "series", *PARQUET_OPTIONS, "dry_run"):
@@ -96,7 +97,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
     return Following(
         start=given["start"] or "now",
         settle=output["settle"] or 12,
-        poll=None if given["poll"] == "none" else given["poll"] or "auto",
+        poll={None: "auto", "none": None}.get(given["poll"], given["poll"]),
         undo=given["undo"],
         columns=output["columns"],
         numbers=output["numbers"],

@@ -64,9 +64,7 @@ def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
     """Creates the directory and holds its lock, which one export has at a time."""
     refuse_link(path)
     try:
-        _make_durably(path, mode)
-        message = f"{path} is locked by another export; try again when it has ended"
-        lock = acquire_lock(path / LOCK, path, message)
+        lock = _make_and_lock(path, mode)
     except FileExistsError:
         raise ExportError(f"{path} is a file; name a directory", path=str(path)) from None
     except OSError as error:
@@ -75,6 +73,15 @@ def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
         yield
     finally:
         release_lock(lock, path / LOCK)
+
+
+def _make_and_lock(path: Path, mode: int) -> int:
+    message = f"{path} is locked by another export; try again when it has ended"
+    while True:
+        _make_durably(path, mode)
+        # The directory is gone if a run that has ended removed it in between.
+        with suppress(FileNotFoundError):
+            return acquire_lock(path / LOCK, path, message)
 
 
 class LocalStore:

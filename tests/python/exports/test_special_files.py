@@ -31,6 +31,32 @@ def test_file_that_is_not_regular_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pipe", "--format", "parquet"], "parquet needs a file"),
+        (["pipe.parquet"], "parquet needs a file"),
+        (["pipe.csv.gz"], "is a stream, which is not compressed; name it without .gz"),
+        (["pipe.jsonl.gz", "--format", "jsonl"], "is a stream, which is not compressed; name it without .gz"),
+    ],
+)
+def test_command_refuses_a_pipe_for_a_format_that_is_not_streamed(
+    at_service: LocalService,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    name, *options = arguments
+    os.mkfifo(tmp_path / name)
+    sent = at_service.request_count
+    assert main(["blocks", "-o", str(tmp_path / name), *options]) == 2
+    assert said in capsys.readouterr().err
+    assert at_service.request_count == sent
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="devices and pipes are files on Unix only")
 @pytest.mark.parametrize("kind", ["device", "pipe"])
 def test_special_file_is_refused_wherever_a_file_is_read(at_service: LocalService, tmp_path: Path, kind: str) -> None:
