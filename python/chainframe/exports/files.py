@@ -134,12 +134,11 @@ class FileRequest:
         return self._written(export.rows, export.report)
 
     def _check_not_superseded(self, export: Export) -> None:
-        """Raises `ExportError` if another run has removed or replaced the parts. Local ones are locked."""
+        """Raises `ExportError` if another run has removed or replaced the parts, which are no longer locked."""
         parts = self.parts
-        if isinstance(parts, ObjectPath):
-            manifest = read_manifest(parts)
-            if manifest is None or [str(parts / part.name) for part in manifest.parts] != list(map(str, export.parts)):
-                raise superseded(parts)
+        manifest = read_manifest(parts)
+        if manifest is None or [str(parts / part.name) for part in manifest.parts] != list(map(str, export.parts)):
+            raise superseded(parts)
 
     def write(self, records: Records[Any]) -> Export:
         """Writes records in hand to the file."""
