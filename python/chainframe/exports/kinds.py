@@ -80,6 +80,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "query": _is_query,
     "numbers": lambda value: value in ("decimal", "float", "string"),
     "schema": _is_texts,
+    "has_all_columns": is_flag,
     "since": _is_link,
     "since_watermark": lambda value: value is None or _is_watermark(value),
     "since_absent": _is_absent,

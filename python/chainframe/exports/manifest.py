@@ -98,6 +98,8 @@ class Manifest:
     query: dict[str, Any]
     numbers: str
     schema: dict[str, str]
+    has_all_columns: bool = False
+    """True if no columns were selected: it has all of the release that wrote it, or those of the earlier export."""
     since: dict[str, str] | None = None
     """Relative path and SHA-256 of the manifest of the export that this one continues."""
     since_watermark: list[list[Any]] | None = None
@@ -226,9 +228,10 @@ class Manifest:
             free |= {"end_height", "end_time"}
         return free
 
-    def take_order(self, other: Manifest) -> None:
-        """Takes the order of the same columns from an earlier export: another version may have another order."""
-        if self.schema.keys() == other.schema.keys():
+    def take_columns(self, other: Manifest) -> None:
+        """Takes the columns of an earlier export: another version may have fewer, or another order."""
+        had_fewer = other.has_all_columns and other.schema.keys() < self.schema.keys()
+        if had_fewer or self.schema.keys() == other.schema.keys():
             self.schema = {name: self.schema[name] for name in other.schema}
 
     def is_same_request(self, other: Manifest) -> bool:

@@ -69,7 +69,7 @@ class ExportRequest:
     mode: str = "resume"
     since: Export | Location | str | PathLike[str] | None = None
     columns: list[str] | None = None
-    """None selects all, in the order of an earlier export, if that is resumed; other columns are not converted."""
+    """None selects all, or those of an earlier export that is continued; other columns are not converted."""
     settle: int | None = None
     numbers: Any = "decimal"
     max_rows_per_file: int = ROWS_PER_FILE
@@ -93,7 +93,7 @@ class ExportRequest:
         query = json.loads(self.query._stated())  # noqa: SLF001 - of this package
         table = self.query.partial[:0].to_arrow(self.numbers, columns=self.columns)
         schema = {field.name: str(field.type) for field in table.schema}
-        manifest = Manifest(query=query, numbers=self.numbers, schema=schema)
+        manifest = Manifest(query, self.numbers, schema, has_all_columns=self.columns is None)
         if self.settle is not None or self.since is not None:
             check_whole(query)
         if self.settle is not None:
@@ -168,12 +168,12 @@ class ExportRequest:
         elif self.mode == "error":
             message = f"{self.directory} holds an export"
             raise ExportError(message, path=str(self.directory), hints=HINTS)
-        elif staged is not None and self._in_order_of(staged, new).is_same_request(staged):
+        elif staged is not None and self._with_columns_of(staged, new).is_same_request(staged):
             # An export that is to replace the other was interrupted.
             found = staged
             store = staging
         else:
-            self._in_order_of(found, new).check_same_query(found, self.directory)
+            self._with_columns_of(found, new).check_same_query(found, self.directory)
         if found is not None and found.is_contradicted():
             staging.discard()
             return self._writer(staging, new)
@@ -190,10 +190,10 @@ class ExportRequest:
             error._set_shell_text(shell_text)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
             raise error
 
-    def _in_order_of(self, found: Manifest, new: Manifest) -> Manifest:
-        """The manifest with the columns in the order of another export, unless the caller has chosen one."""
+    def _with_columns_of(self, found: Manifest, new: Manifest) -> Manifest:
+        """The manifest with the columns of another export, unless the caller has selected some."""
         if self.columns is None:
-            new.take_order(found)
+            new.take_columns(found)
         return new
 
     def _check_replaced(self, main: Store) -> None:
@@ -257,7 +257,7 @@ class ExportRequest:
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
         check_directory(since, "since")
         earlier = finished_manifest(since)
-        self._in_order_of(earlier, manifest).check_same_query(
+        self._with_columns_of(earlier, manifest).check_same_query(
             earlier, since, continued=True, has_moving_end=order == "by_height"
         )
         if self._is_set and self.settle is not None:

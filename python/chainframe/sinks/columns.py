@@ -22,8 +22,18 @@ def fit(change: Change, problem: str | None, name: str) -> Change:
         return change
     if change.clear is Clear.ROWS:
         return replace(change, clear=Clear.TABLE)
-    message = f"{name}: {problem}: others have changed it; change it back, or pass reset=True to make the table again"
-    raise ExportError(message, path=name)
+    raise ExportError(f"{name}: {problem}, or pass reset=True to make the table again", path=name)
+
+
+def lacking(field: pa.Field[Any]) -> str:
+    """Say that a table lacks a column."""
+    added = f"add it, of the Arrow type {field.type}"
+    return f"it has no column {field.name}: others dropped it, or an earlier release made the table; {added}"
+
+
+def changed(column: str, kind: object, stored: object) -> str:
+    """Say that a column of a table has another type."""
+    return f"column {column} has {kind}, and sync stores {stored}: others have changed it; change it back"
 
 
 def changed_column(rows: pa.Table, found: pa.Schema) -> str | None:
@@ -31,10 +41,10 @@ def changed_column(rows: pa.Table, found: pa.Schema) -> str | None:
     for field in rows.schema:
         index = found.get_field_index(field.name)
         if index < 0:
-            return f"it has no column {field.name}"
+            return lacking(field)
         stored = found.field(index).type
         if not _is_held(rows[field.name], stored):
-            return f"column {field.name} has type {stored}, and sync stores {field.type}"
+            return changed(field.name, f"type {stored}", field.type)
     return None
 
 

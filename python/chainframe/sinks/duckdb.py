@@ -15,7 +15,7 @@ import duckdb
 from chainframe._declared import height_column
 from chainframe._paths import refuse_link
 from chainframe.errors import ExportError
-from chainframe.sinks.columns import changed_column, fit
+from chainframe.sinks.columns import changed_column, fit, lacking
 from chainframe.sinks.contract import (
     Change,
     Clear,
@@ -177,7 +177,7 @@ class DuckDbSink(Sink):
         # Those that users added may have types that Arrow lacks.
         own = [f"{quoted(name)} AS {quoted(name)}" for name in change.rows.schema.names if name in known]
         if not own:
-            return f"it has no column {change.rows.schema.names[0]}"
+            return lacking(change.rows.schema.field(0))
         select = f"SELECT {', '.join(own)} FROM {quoted(*self._place)} LIMIT 0"  # noqa: S608 - quoted
         found: Any = self._connection.sql(select).to_arrow_table().schema
         return changed_column(change.rows, found)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from chainframe._text import counted
+from chainframe.sinks.columns import changed, lacking
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,16 +33,15 @@ def changed_column(rows: pa.Schema, types: dict[str, str]) -> str | None:
     """Return what keeps a table with columns of these types from holding rows as they are."""
     for field in rows:
         if field.name not in types:
-            return f"it has no column {field.name}"
+            return lacking(field)
         found, limit = _kind_and_limit(types[field.name])
         stored = next((names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), (found,))
         if found not in stored:
-            return f"column {field.name} has type {found}, and sync stores {stored[0]}"
+            return changed(field.name, f"type {found}", stored[0])
         if found == "numeric" and limit is not None and limit < SCALE:
-            return f"column {field.name} has {counted(limit, 'decimal place')}, and sync stores {SCALE}"
+            return changed(field.name, counted(limit, "decimal place"), SCALE)
         if found.startswith("timestamp") and limit is not None and limit < MILLISECONDS:
-            digits = counted(limit, "digit")
-            return f"column {field.name} has {digits} of a second, and sync stores {MILLISECONDS}"
+            return changed(field.name, f"{counted(limit, 'digit')} of a second", MILLISECONDS)
     return None
 
 

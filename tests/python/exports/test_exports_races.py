@@ -14,7 +14,7 @@ import pytest
 
 import chainframe as cf
 import chainframe.exports
-from chainframe.exports import directory
+from chainframe.exports import locks
 from chainframe.exports.files import FileRequest
 
 WRITES: dict[str, Callable[[Any, Path], Any]] = {
@@ -33,7 +33,7 @@ def test_directory_that_another_run_removes_before_it_is_locked_is_made_again(
     client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, write: str
 ) -> None:
     removed: list[Path] = []
-    acquire = directory.acquire_lock
+    acquire = locks.acquire_lock
 
     def acquire_late(path: Path, locked: Path, message: str) -> int:
         if len(removed) < times:
@@ -42,7 +42,7 @@ def test_directory_that_another_run_removes_before_it_is_locked_is_made_again(
                 removed.append(locked)
         return acquire(path, locked, message)
 
-    monkeypatch.setattr(directory, "acquire_lock", acquire_late)
+    monkeypatch.setattr("chainframe.exports.directory.acquire_lock", acquire_late)
     assert WRITES[write](client.blocks(max_items=20), tmp_path).rows == 20
     assert removed
     assert {path.name for path in tmp_path.iterdir()} <= {"b", "b.csv", "b.jsonl", "b.parquet", "c"}

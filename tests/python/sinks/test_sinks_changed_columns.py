@@ -94,6 +94,25 @@ def test_column_that_keeps_values_is_continued(database: str, where: str, change
     assert found == [(height, str(amount)) for height, amount in enumerate(AMOUNTS, 1)]
 
 
+@pytest.mark.parametrize(
+    ("database", "kind"), [("duckdb", "decimal(38, 18)"), ("postgresql", "numeric"), ("postgresql", "numeric(38, 18)")]
+)
+@pytest.mark.parametrize("column", ["amount", "tx_fee"])
+def test_table_of_a_release_without_a_column_is_continued_once_it_is_added(
+    database: str, where: str, kind: str, column: str
+) -> None:
+    synced((database, where), EVENTS[:3])
+    others((database, where), f'alter table "{TABLE}" drop column {column}')
+    added = rf"no column {column}: .* an earlier release made the table; add it, of the Arrow type decimal128\(38, 18\)"
+    with pytest.raises(cf.ExportError, match=added):
+        synced((database, where), EVENTS)
+    others((database, where), f'alter table "{TABLE}" add column {column} {kind}')
+    assert synced((database, where), EVENTS).rows_added == 3
+    found = others((database, where), f'select height, cast(amount as text) from "{TABLE}" order by height')
+    kept = 3 if column == "amount" else 0
+    assert found == [(height, None if height <= kept else str(amount)) for height, amount in enumerate(AMOUNTS, 1)]
+
+
 def test_domain_that_rounds_is_an_error(url: str) -> None:
     synced(("postgresql", url), EVENTS[:3])
     execute(url, "create domain cents as numeric(38, 2)", f'alter table "{TABLE}" alter amount type cents')
