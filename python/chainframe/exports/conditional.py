@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from chainframe._objects import Location, ObjectPath
 
+COMPACTION = "_compaction.json"
+"""Object of `compact` that says if the others are complete, and which they are."""
 ATTEMPTS = 3
 """Puts of one object; each of them repeats requests that failed, as obstore does."""
 STALE = {"e_tag": '"00000000000000000000000000000000"', "version": "1"}

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from chainframe._objects import attempt
 from chainframe._paths import refuse_link
 from chainframe.errors import ExportError
-from chainframe.exports.conditional import FencedObject, delete_objects, put_new
+from chainframe.exports.conditional import COMPACTION, FencedObject, delete_objects, put_new
 from chainframe.exports.directory import atomic_write, disk_error, locked_dir, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from chainframe._objects import Location, ObjectPath
-
-STATE = "_compaction.json"
-"""Object that says if the others are complete, and which they are."""
 
 
 class Destination(Protocol):
@@ -83,7 +80,7 @@ class _Objects:
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
         self._run = uuid.uuid4().hex[:12]
-        self._state = FencedObject(path / STATE)
+        self._state = FencedObject(path / COMPACTION)
         self._names: list[str] = []
         found = self._state.read()
         before = self._others()
@@ -127,7 +124,7 @@ class _Objects:
         prefix = f"{self._path.key}/"
         found = attempt(lambda: [meta["path"] for page in store.list(prefix) for meta in page], self._path)
         names = (key.removeprefix(prefix) for key in found)
-        return [self._path / name for name in names if name != STATE]
+        return [self._path / name for name in names if name != COMPACTION]
 
 
 def _is_finished(state: bytes) -> bool:

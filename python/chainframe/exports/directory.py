@@ -16,6 +16,7 @@ import re
 import sys
 import uuid
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from chainframe._paths import check_file, mode_of, refuse_link
@@ -171,10 +172,14 @@ class LocalStore:
 
     @_reported
     def check_no_foreign_files(self, *, but_parts: bool = False) -> None:
-        """Raises `ExportError` if there are Parquet files that no export lists; `but_parts` are to be replaced."""
-        for path in self.path.glob("*.parquet"):
-            if not (but_parts and PART.fullmatch(path.name)):
-                message = f"{self.path} holds {path.name}, and no manifest that lists it; use another directory"
+        """Raises `ExportError` if there are Parquet files that no export lists; `but_parts` are to be replaced.
+
+        Those of partitions, too, such as `compact` makes: readers of the directory would read them as well.
+        """
+        for path in chain(self.path.glob("*.parquet"), self.path.glob("*=*/*.parquet")):
+            name = path.relative_to(self.path)
+            if not (but_parts and PART.fullmatch(str(name))):
+                message = f"{self.path} holds {name}, and no manifest that lists it; use another directory"
                 raise ExportError(message, path=str(path))
 
     @_reported

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe._arguments import suggesting
-from chainframe._checks import check_count, check_seed
+from chainframe._checks import check_count, check_seed, short
 from chainframe._native import Client, _restore_report
 from chainframe._text import counted
-from chainframe.errors import ContextError
+from chainframe.errors import ContextError, InvalidParameterError
 from chainframe.exports import locations
 from chainframe.exports.frames import Frames, checksums
 from chainframe.exports.manifest import Manifest
@@ -129,6 +129,8 @@ class Export(Frames):
         """
         check_count(sample, "sample")
         check_seed(seed, "seed")
+        if client is not None and not isinstance(client, Client):
+            raise InvalidParameterError(f"must be a Client; got {short(client)}", parameter="client")
         manifest = self._current()
         if manifest is None:
             raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")

@@ -18,7 +18,7 @@ from chainframe.errors import ExportError, IncompleteResultError, NumericOverflo
 from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
-from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
+from chainframe.exports.parquet import MODES, check_columns, write_parquet, write_parquet_async
 from chainframe.exports.sources import arrow_source
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at, verify_parts
 from chainframe.exports.tables import Encoding, TableWriter, order_of, order_of_files, release_memory
@@ -83,6 +83,7 @@ class FileRequest:
         """Check the destination, and remove parts that the run does not continue."""
         load("pyarrow")
         check_choice(self.mode, MODES, "mode")
+        check_columns(self.columns)
         path = self.path
         if self.mode == "error" and exists(path):
             hints = (Hint("use_another_file"), Hint("start_over"))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
-from chainframe._checks import check_choice, check_count
+from chainframe._checks import MAX_COUNT, check_choice, check_count
 from chainframe._declared import height_column, time_column
 from chainframe._objects import is_url, location
 from chainframe._text import counted
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
-from chainframe.exports.locations import exports_in, place_of
+from chainframe.exports.locations import NUMBERED, exports_in, is_within, place_of
 from chainframe.exports.series import read
 from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, write_table
 from chainframe.frames import load
@@ -129,6 +129,7 @@ def compact(
     if storage_options is not None and all(isinstance(each, Path) for each in [target, *sources]):
         message = "needs a URL that begins with s3://, gs:// or az://"
         raise InvalidParameterError(message, parameter="storage_options")
+    _check_outside(target, sources)
     rows = read(sources)
     plan = _Plan(rows, partition_by, heights_per_partition, max_rows_per_file)
     with destination(target) as files:
@@ -142,6 +143,15 @@ def compact(
             )
             raise ExportError(f"{target}: {message}", path=str(target), retryable=True)
         return Compaction(cast("Path", target), cast("tuple[Path, ...]", files.complete()), written)
+
+
+def _check_outside(target: Location, sources: Sequence[Location]) -> None:
+    """Raise `ExportError` if readers of the directory of an export or series would read its copy as well."""
+    series = [each.parent for each in sources if NUMBERED.fullmatch(each.name)]
+    for each in [*sources, *series]:
+        if is_within(target, each):
+            message = f"{target} is within {each}, which it is a copy of; name a directory elsewhere"
+            raise ExportError(message, path=str(target))
 
 
 class _Plan:
@@ -196,16 +206,18 @@ class _Plan:
         if self._by == "day":
             name = "day"
             column = pc.field(self._time)
-            span: Any = timedelta(days=1)
+            span: Any = timedelta(days=1) - timedelta.resolution
             starts: Any = pc.floor_temporal(self._index[self._time], unit="day")
         else:
             name = "height_from"
             column = pc.field(self._height)
-            span = self._span
-            starts = pc.multiply(pc.divide(heights, span), span)
+            span = self._span - 1
+            starts = pc.multiply(pc.divide(heights, self._span), self._span)
         for start in sorted(pc.unique(starts.drop_null()).to_pylist()):
             text = start.date().isoformat() if self._by == "day" else str(start)
-            selection = (column >= start) & (column < start + span)
+            # The next start may be beyond the last time or height that there is.
+            last = start + span if self._by == "day" else min(start + span, MAX_COUNT)
+            selection = (column >= start) & (column <= last)
             yield f"{name}={text}/", selection, heights.filter(pc.equal(starts, start))
         if starts.null_count:
             yield f"{name}=__HIVE_DEFAULT_PARTITION__/", column.is_null(), heights.filter(pc.is_null(starts))

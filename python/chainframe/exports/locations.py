@@ -42,6 +42,13 @@ def place_of(export: Any) -> Any:  # noqa: ANN401 - as above
     return getattr(export, "path", export)
 
 
+def is_within(path: Location, directory: Location) -> bool:
+    """True for a directory, and for all that is below it."""
+    if isinstance(path, ObjectPath) or isinstance(directory, ObjectPath):
+        return f"{path}/".startswith(f"{directory}/")
+    return path.resolve().is_relative_to(directory.resolve())
+
+
 def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
     """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
     found = [(int(match[1]), path) for path in entries(series) if (match := NUMBERED.fullmatch(path.name))]

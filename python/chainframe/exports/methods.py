@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, check_directory, form_of, suffix_of
-from chainframe.errors import IncompleteResultError, InvalidParameterError, PaginationDriftError
+from chainframe.errors import IncompleteResultError, InvalidParameterError, NumericOverflowError, PaginationDriftError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
@@ -68,6 +68,9 @@ def _noted() -> Generator[None]:
         yield
     except PaginationDriftError as error:
         error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
+        raise
+    except NumericOverflowError as error:
+        error.add_note('the directory holds what was written before: with other numbers, pass mode="overwrite" too')
         raise
     except IncompleteResultError as error:
         error.add_note(

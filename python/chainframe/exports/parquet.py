@@ -88,8 +88,7 @@ class ExportRequest:
         if self.settle is not None:
             check_count(self.settle, "settle", MAX_SETTLE)
         load("pyarrow")
-        if self.columns is not None and not self.columns:
-            raise InvalidParameterError("columns must name at least one column")
+        check_columns(self.columns)
         query = json.loads(self.query._stated())  # noqa: SLF001 - of this package
         table = self.query.partial[:0].to_arrow(self.numbers, columns=self.columns)
         schema = {field.name: str(field.type) for field in table.schema}
@@ -266,6 +265,11 @@ class ExportRequest:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
         verify_parts(since, earlier.parts)
         return earlier
+
+
+def check_columns(columns: list[str] | None) -> None:
+    if columns is not None and not columns:
+        raise InvalidParameterError("must name at least one column", parameter="columns")
 
 
 def check_whole(query: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from chainframe._objects import attempt
 from chainframe.errors import ExportError
-from chainframe.exports.conditional import FencedObject, delete_objects, get_object, put_new, superseded
+from chainframe.exports.conditional import COMPACTION, FencedObject, delete_objects, get_object, put_new, superseded
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, reported_as_corrupt
 
@@ -144,7 +144,7 @@ class RemoteStore:
         del but_parts
         for name in self._listing():
             # Another run may have begun since the manifest was read.
-            if name.endswith(".parquet") and not OURS.fullmatch(name):
+            if name == COMPACTION or (name.endswith(".parquet") and not OURS.fullmatch(name)):
                 path = str(self.path / name)
                 message = f"{self.path} holds {name}, and no manifest that lists it; use another directory"
                 raise ExportError(message, path=path)

@@ -181,8 +181,7 @@ class ParquetWriter:
             return records.to_arrow(self.manifest.numbers, columns=self._columns)  # type: ignore[arg-type]
         except NumericOverflowError as error:
             row = self.manifest.rows + (error.row or 0)
-            message = f'{error}; in to_parquet, pass mode="overwrite" too, since {self._directory} holds this export'
-            raise NumericOverflowError(message, column=error.column, row=row, text=error.text) from None
+            raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
 
     def _parts(self, table: pa.Table) -> list[Part]:
         slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,36 @@ def test_series_continues_as_text_after_an_amount_that_no_decimal_holds(tmp_path
 def test_export_that_cannot_hold_an_amount_is_begun_again_as_its_error_says(tmp_path: Path) -> None:
     table = transactions_with(["1"] * 30 + [str(LARGE)] + ["2"] * 30)
     with LocalService(transactions=0, data={"transactions": table}) as service, service.client() as client:
-        with pytest.raises(cf.NumericOverflowError, match=r'numbers="string".*mode="overwrite"') as raised:
+        with pytest.raises(cf.NumericOverflowError, match=r'numbers="string"') as raised:
             client.transactions().to_parquet(tmp_path / "x", max_rows_per_file=20)
+        assert 'mode="overwrite" too' in raised.value.__notes__[-1]
         assert (raised.value.column, raised.value.row, raised.value.text) == ("amount", 30, str(LARGE))
         export = client.transactions().to_parquet(tmp_path / "x", numbers="string", mode="overwrite")
     assert export.rows == 61
     assert str(LARGE) in pq.read_table(export.path)["amount"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("to_csv", "x.csv"), ("to_json", "x.jsonl"), ("to_parquet", "x.parquet"), ("to_parquet_series", "x")],
+)
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_overflow_of_a_file_or_series_needs_other_numbers_only(
+    tmp_path: Path, method: str, name: str, is_awaited: Any
+) -> None:
+    table = transactions_with(["1"] * 30 + [str(LARGE)] + ["2"] * 30)
+    with LocalService(transactions=0, data={"transactions": table}) as service, service.client() as client:
+        query = client.transactions()
+        options = {"settle": None} if method == "to_parquet_series" else {}
+        awaited = getattr(query, f"{method}_async")
+        write = (
+            (lambda *given, **options: asyncio.run(awaited(*given, **options)))
+            if is_awaited
+            else getattr(query, method)
+        )
+        with pytest.raises(cf.NumericOverflowError) as raised:
+            write(tmp_path / name, numbers="decimal", **options)
+        assert "overwrite" not in "".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+        export = getattr(query, method)(tmp_path / name, numbers="string", **options)
+    # A series finishes the export that was interrupted, then has nothing new.
+    assert (read(tmp_path / name).num_rows if options else export.rows) == 61
