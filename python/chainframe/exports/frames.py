@@ -9,7 +9,7 @@ from chainframe._checks import check_choice
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.exports.manifest import damaged
 from chainframe.exports.sources import arrow_source
-from chainframe.exports.store import existing_manifest, verify_parts
+from chainframe.exports.store import finished_manifest, verify_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +146,7 @@ class Frames:
         """
         if self.manifest is None:
             return None
-        manifest = existing_manifest(self.path)
+        manifest = finished_manifest(self.path)
         if checksums(manifest) != self._checksums:
             message = f"{self.path} holds another export now, which replaced this one; open it with Export.open"
             raise ExportError(message, path=str(self.path))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import Hint, _restore_report
 from chainframe._objects import location
-from chainframe._paths import check_directory
+from chainframe._paths import check_directory, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
 from chainframe.errors.base import advice
@@ -190,6 +191,9 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     long as it has news. One that was interrupted with other options is begun again, if it cannot be finished.
     """
     number, newest = locations.newest_of(directory) or (-1, None)
+    if isinstance(newest, Path):
+        # The run may have to replace it.
+        refuse_link(newest)
     found = None if newest is None else read_manifest(newest)
     if newest is None or found is None:
         # Nothing is in the directory of the newest, if there is one.

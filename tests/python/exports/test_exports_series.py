@@ -330,8 +330,13 @@ def test_wrong_series_sends_nothing(client: cf.Client, service: LocalService, tm
     before, sent = names(tmp_path), service.request_count
     wrong: list[tuple[Any, str, dict[str, Any], str]] = [
         (client.tokens(), "a", {}, "to_parquet_series needs a list with its newest record first or a range"),
-        (client.blocks(max_items=3), "a", {"settle": None}, "max_items must not be given with settle or for a series"),
-        (client.blocks(max_items=3), "a", {}, "max_items must not be given with settle or for a series"),
+        (
+            client.blocks(max_items=3),
+            "a",
+            {"settle": None},
+            "max_items must not be given with settle, with since or for a series",
+        ),
+        (client.blocks(max_items=3), "a", {}, "max_items must not be given with settle, with since or for a series"),
         (client.blocks(), "a", {"settle": 0}, "settle"),
         (client.blocks(), "a", {"columns": ["hash"]}, "columns must include height, by which the next export"),
         (
