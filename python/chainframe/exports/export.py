@@ -129,8 +129,7 @@ class Export(Frames):
         """
         check_count(sample, "sample")
         check_seed(seed, "seed")
-        if client is not None and not isinstance(client, Client):
-            raise InvalidParameterError(f"must be a Client; got {short(client)}", parameter="client")
+        _check_client(client)
         manifest = self._current()
         if manifest is None:
             raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
@@ -151,6 +150,11 @@ class Export(Frames):
     @property
     def complete(self) -> bool:
         return self.report.complete
+
+
+def _check_client(value: object) -> None:
+    if value is not None and not isinstance(value, Client):
+        raise InvalidParameterError(f"must be a Client; got {short(value)}", parameter="client")
 
 
 def finished_export(location: Location, manifest: Manifest, client: Client | None = None) -> Export:

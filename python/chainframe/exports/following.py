@@ -25,7 +25,7 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     """
     if not isinstance(export, Export):
         raise InvalidParameterError(f"{FORM}; got {reprlib.repr(export)}", parameter="start")
-    manifest = export._current()  # noqa: SLF001 - of this package
+    manifest = export._current()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if manifest is None:
         message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"
         raise InvalidParameterError(message, parameter="start")
