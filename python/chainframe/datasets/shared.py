@@ -41,6 +41,11 @@ class Fetch:
         """True if another scan can begin with the first record."""
         return self.bytes <= MAX_BYTES and self._error is None
 
+    @property
+    def is_complete(self) -> bool:
+        """True if all records were fetched, and nothing is known to be missing."""
+        return self.is_finished and self.scanner.report.complete
+
     def begin(self) -> Iterator[pa.RecordBatch] | None:
         """All batches for one more scan; `None` if the first are no longer kept, which another thread may cause."""
         scan = object()
@@ -103,8 +108,9 @@ class SharedDataset(Dataset):
         """The records that a filter may accept, as far as they were fetched."""
         with self._lock:
             whole = self._kept(None)
-            # The whole list has what any filter accepts. The rest of it may cost more than what the filter leaves.
-            if whole is not None and (expression is None or whole.is_finished):
+            # A complete list has what any filter accepts, unlike one that ends at the result window. The rest of one
+            # that was begun may cost more than what the filter leaves.
+            if whole is not None and (expression is None or whole.is_complete):
                 return whole
             if filtered := self._kept(expression):
                 return filtered
@@ -152,8 +158,12 @@ class _SharedScanner(Scanner):
         while (batches := fetch.begin()) is None:
             fetch = self._dataset.fetch(self._projection.expression)
         self._source = fetch.scanner
+        is_reused = fetch.is_finished
         try:
             yield from batches
+            if is_reused and not fetch.is_complete:
+                # The fetch has warned the scan that ended it.
+                self._query._warn_if_incomplete(self.report)  # noqa: SLF001 - of this package
         finally:
             self.last_error = fetch.scanner.last_error
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
@@ -194,3 +195,64 @@ def test_scan_whose_fetch_drops_records_before_it_begins_fetches_again(
     scanner = dataset.scanner(columns=["height"])
     assert scanner.to_table()["height"].to_pylist() == heights
     assert scanner.report.records == len(heights)
+
+
+def warned(action: Callable[[], pl.DataFrame]) -> tuple[list[int], int]:
+    """The heights of a frame, and the number of warnings that it is incomplete."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        heights = action()["height"].to_list()
+    return heights, sum(issubclass(each.category, cf.IncompleteResultWarning) for each in caught)
+
+
+@pytest.fixture(scope="module")
+def deep() -> Iterator[LocalService]:
+    """A list of transactions that the result window cuts."""
+    with LocalService(transactions=600, seed=7, max_result_window=200) as service:
+        yield service
+
+
+def test_list_cut_at_the_result_window_does_not_answer_a_filter_that_narrows(deep: LocalService) -> None:
+    with deep.client(rate_limit=None) as client:
+        listed, _ = warned(lambda: client.transactions().to_polars())
+        height = listed[-1] - 20
+        ranged = client.transactions(start_height=height - 40, end_height=height).to_polars()
+        wanted: list[int] = ranged["height"].to_list()
+        assert wanted
+        frame = client.transactions().scan()
+        below = pl.col("height").is_between(height - 40, height)
+        assert warned(frame.collect) == (listed, 1)
+        assert warned(frame.filter(below).collect) == (wanted, 0)
+        joined = frame.filter(below).select("height").unique().join(frame.filter(below), on="height")
+        assert sorted(warned(joined.collect)[0]) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pl.LazyFrame.collect,
+        lambda frame: frame.select("height").collect(),
+        lambda frame: frame.filter(pl.col("amount").is_not_null()).collect(),
+        lambda frame: frame.select(pl.len().alias("height")).collect(),
+        lambda frame: frame.join(frame.select("tx_id"), on="tx_id").collect(),
+    ],
+)
+def test_each_terminal_that_reads_an_incomplete_fetch_to_its_end_warns(
+    deep: LocalService, later: Callable[[pl.LazyFrame], pl.DataFrame]
+) -> None:
+    with deep.client(rate_limit=None) as client:
+        frame = client.transactions().scan()
+        assert warned(frame.collect)[1] == 1
+        deep.reset_request_log()
+        assert [warned(lambda: later(frame))[1] > 0 for _ in range(2)] == [True, True]
+        assert deep.request_count == 0
+        # The first rows are those of the list itself.
+        assert warned(frame.head(5).collect)[1] == 0
+
+
+def test_strict_scan_raises_each_time(deep: LocalService) -> None:
+    with deep.client(rate_limit=None, strict=True) as client:
+        frame = client.transactions().scan()
+        for _ in range(2):
+            with pytest.raises(Exception, match="more may exist"):
+                frame.collect()
