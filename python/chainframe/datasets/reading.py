@@ -14,6 +14,7 @@ from pyarrow import compute as pc
 from chainframe._declared import record_of
 from chainframe.datasets.absent import Gaps, absent_again
 from chainframe.datasets.again import Source, lacking_again
+from chainframe.datasets.depth import Depth
 from chainframe.datasets.expected import LACKING, ExpectedRecords, block_columns
 from chainframe.datasets.located import REPLACED, LocatedTransactions
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
@@ -361,65 +362,42 @@ class Reading:
         if len(queries) <= 1 and queries != [self._query]:
             yield from self.requests.streams(queries)
             return
-        height, _ = descending(self.narrowing.resource)
+        columns = descending(self.narrowing.resource)
+        depth = Depth(columns, floors, self.narrowing.page_size)
         below: list[Query[Any]] = []
         opened = self.requests.open(self._query)
         for batch in opened.batches():
             yield batch
             self._gaps.on_batch(batch)
+            depth.add(batch)
             if queries == [self._query]:
                 opened.rest.close()
-                yield from self._read_down(batch, floors)
+                yield from self._read_down(depth)
                 return
-            if self._is_reached(batch, floors):
+            if depth.is_reached():
                 return
-            lowest = _lowest(batch, height)
-            below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
-            if len(below) <= (lowest - floors.get(height, 0)) // len(batch):
+            below = [query for query in queries if query != self._query and arguments(query)[columns[0]] < depth.lowest]
+            if len(below) <= (depth.lowest - floors.get(columns[0], 0)) // len(batch):
                 break
         else:
             return
         yield from self.requests.streams(below)
 
-    def _read_down(self, batch: pa.RecordBatch, floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        """Reads a list on after its first page. No page is requested ahead that is not expected to be needed.
-
-        A height has one block, so that those down to a height are counted; those down to a time are estimated.
-        """
+    def _read_down(self, depth: Depth) -> Iterator[pa.RecordBatch]:
+        """Reads a list on after its first page. No page is requested ahead that is not expected to be needed."""
         after = self._query
-        while not self._is_reached(batch, floors):
-            wanted = self._expected_rows(batch, floors)
+        while not depth.is_reached():
+            wanted = depth.expected_rows()
             after = self._query._rest(wanted, after)  # noqa: SLF001 - of this package
-            for following in self.requests.open(after).batches():
-                yield following
-                self._gaps.on_batch(following)
-                batch = following
+            for batch in self.requests.open(after).batches():
+                yield batch
+                self._gaps.on_batch(batch)
+                depth.add(batch)
                 wanted -= len(batch)
-                if wanted >= self.narrowing.page_size and self._is_reached(batch, floors):
+                if wanted >= self.narrowing.page_size and depth.is_reached():
                     return
             if wanted > 0:
                 return
-
-    def _is_reached(self, batch: pa.RecordBatch, floors: dict[str, int]) -> bool:
-        """True if a batch goes down to the lowest height or below the earliest time that the filter accepts."""
-        height, time = descending(self.narrowing.resource)
-        is_below = time in floors and _lowest(batch, time) < floors[time]
-        return is_below or _lowest(batch, height) <= floors.get(height, 0)
-
-    def _expected_rows(self, batch: pa.RecordBatch, floors: dict[str, int]) -> int:
-        """Number of records from a batch down to the lowest height or time that the filter accepts."""
-        height, time = descending(self.narrowing.resource)
-        counts = []
-        if height in floors:
-            counts.append(_lowest(batch, height) - floors[height])
-        if time in floors:
-            times = pc.min_max(batch.column(time).cast(pa.int64())).as_py()
-            span = (times["max"] or 0) - (times["min"] or 0)
-            rate = (len(batch) - 1) / span if span else 0
-            # One more shows that the time is reached. A page costs a request however few of its records are wanted.
-            number = math.ceil(((times["min"] or 0) - floors[time]) * rate) + 1
-            counts.append(max(math.ceil(number / self.narrowing.page_size), 1) * self.narrowing.page_size)
-        return min(counts)
 
     def decode_only(self, names: set[str]) -> None:
         """Decode only some columns, and those by which the list is read."""
@@ -431,9 +409,3 @@ class Reading:
         # Columns of record keys are decoded in any case.
         names.update(self._identity, block_columns(self._roles))
         self.requests.decode_only(names)
-
-
-def _lowest(batch: pa.RecordBatch, column: str) -> int:
-    """The lowest height or time in a batch."""
-    lowest = pc.min(batch.column(column)).cast(pa.int64()).as_py()
-    return 0 if lowest is None else int(lowest)

@@ -247,8 +247,8 @@ def test_blocks_down_to_a_time_are_read_once_and_no_page_too_many(
         wanted = [block["hash"] for block in blocks[:max_items] if int(block["blockTime"]) >= since]
         assert found["hash"].to_pylist() == wanted
         assert dataset.report.complete
-    # A block that is too early shows the end. Each estimate costs a last look at the list.
-    needed = min(len(wanted) // 10 + 1, (max_items or 300) // 10)
+    # A page of blocks that are too early shows the end. Each estimate costs a last look at the list.
+    needed = min(len(wanted) // 10 + 2, (max_items or 300) // 10)
     assert len(server.requests) <= needed + (1 if len(intervals) == 1 else 16)
 
 
@@ -311,3 +311,64 @@ def test_times_beyond_the_heights_of_a_filter_return_no_record(
             for wanted in (height > every[index].zone_block_height, height == every[index].zone_block_height):
                 assert dataset.to_table(filter=wanted & (time < at)).num_rows == 0
                 assert dataset.report.complete
+
+
+START = 1_700_000_000
+
+
+class BlocksOfTimes:
+    """A chain of blocks with times in seconds, by height; the requested pages."""
+
+    def __init__(self, times: list[int | None]) -> None:
+        self.times = times
+        self.pages: list[int] = []
+
+    def __call__(self, request: Request) -> Response:
+        limit, page = int(request.query["limit"]), int(request.query["page"])
+        self.pages.append(page)
+        heights = range(len(self.times) - 1, -1, -1)
+        rows = [
+            {"hash": f"0x{height:02x}", "height": str(height), "blockTime": time and str(1_000 * time)}
+            for height in heights[(page - 1) * limit : page * limit]
+            for time in self.times[height : height + 1]
+        ]
+        pages = str(-(-len(heights) // limit))
+        return page_of("blocks", rows, page=str(page), limit=str(limit), total=str(len(heights)), totalPage=pages)
+
+
+def since(seconds: int) -> pc.Expression:
+    return pc.field("block_time") >= pa.scalar(1_000 * seconds, pa.timestamp("ms", "UTC"))
+
+
+@pytest.mark.parametrize("interval", [2, 3, 7, 19])
+def test_blocks_are_not_left_out_by_time_where_some_are_earlier_than_those_below(
+    server: StrictServer, interval: int
+) -> None:
+    times: list[int | None] = [START + 600 * height for height in range(120)]
+    times[5::interval] = [time and time - 3_000 for time in times[5::interval]]
+    server.on("blocks", BlocksOfTimes(times))
+    with server.client() as client:
+        for first in range(START, START + 72_000, 1_800):
+            dataset = client.blocks(page_size=10).dataset()
+            expected = [height for height, time in enumerate(times) if time is not None and time >= first]
+            found = dataset.to_table(filter=since(first)).sort_by("height")
+            assert found["height"].to_pylist() == expected
+            assert dataset.report.complete
+
+
+def test_blocks_without_times_do_not_end_a_list(server: StrictServer) -> None:
+    times: list[int | None] = [START + 600 * height for height in range(120)]
+    times[85:115] = [None] * 30
+    server.on("blocks", BlocksOfTimes(times))
+    with server.client() as client:
+        found = client.blocks(page_size=10).dataset().to_table(filter=since(START + 600 * 80))
+        assert found["height"].to_pylist() == [*range(119, 114, -1), *range(84, 79, -1)]
+
+
+def test_blocks_in_the_order_of_times_are_read_a_page_past_the_earliest_time(server: StrictServer) -> None:
+    blocks = BlocksOfTimes([START + 600 * height for height in range(1_200)])
+    server.on("blocks", blocks)
+    with server.client(concurrency=1) as client:
+        found = client.blocks(page_size=10).dataset().to_table(filter=since(START + 600 * 1_185))
+        assert len(found) == 15
+        assert max(blocks.pages) == 3
