@@ -118,6 +118,9 @@ class ExactArray(ArrowExtensionArray):
     def __iter__(self) -> Any:
         return iter(self._objects(None)) if callers.form() is callers.Form.DOUBLES else super().__iter__()
 
+    def isna(self) -> Any:
+        return None if callers.form() is callers.Form.KEYS else self._missing()
+
     def _missing(self) -> Any:
         return operands.missing(self._pa_array)
 
@@ -157,7 +160,10 @@ class ExactArray(ArrowExtensionArray):
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = _UNSET) -> Any:
         """Returns the nearest doubles, or exact numbers with `dtype=object`."""
-        form = callers.form() if dtype is None else None
+        form = callers.form()
+        if form is callers.Form.KEYS:
+            return self._objects(pd.NA)
+        form = form if dtype is None else None
         if form is callers.Form.ORDER:
             return self._order()._data
         if form is callers.Form.TEXTS:

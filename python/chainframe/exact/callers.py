@@ -19,6 +19,8 @@ class Form(Enum):
     ORDER = 4
     """Integers of the same order."""
     TEXTS = 5
+    KEYS = 6
+    """Objects, the missing ones among them."""
 
 
 _CALLERS = {
@@ -37,6 +39,11 @@ _CALLERS = {
     ("pandas.core.reshape.reshape", "stack_v3"): Form.OBJECTS,
     ("pandas.core.apply", "series_generator"): Form.OBJECTS,
     ("pandas.core.computation.expressions", "_where_standard"): Form.OBJECTS,
+    ("pandas.core.groupby.generic", "_wrap_applied_output_series"): Form.OBJECTS,
+    ("pandas.core.methods.to_dict", "to_dict"): Form.OBJECTS,
+    ("pandas.core.frame", "to_records"): Form.OBJECTS,
+    # It takes the values of objects with a mask of the missing ones, which it does not take of objects.
+    ("pandas.core.reshape.merge", "_factorize_keys"): Form.KEYS,
     ("pandas.core.generic", "ranker"): Form.DISTINCT,
     ("pandas.core.methods.selectn", "compute"): Form.ORDER,
     ("pandas.io.json._json", "write"): Form.TEXTS,

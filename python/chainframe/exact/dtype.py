@@ -77,7 +77,7 @@ class ExactDtype(pd.ArrowDtype):
             elif getattr(dtype, "kind", None) in ("i", "u") or (arrow is not None and pa.types.is_integer(arrow)):
                 whole = max(whole, 20)  # digits of the largest 64-bit integer
             elif getattr(dtype, "kind", None) == "f":
-                return np.dtype(float)
+                continue  # of which missing values may be all there is; others are taken as they are printed
             elif arrow is None or not pa.types.is_null(arrow):
                 return None
         width = whole + scale

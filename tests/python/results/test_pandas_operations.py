@@ -141,6 +141,7 @@ frame.select_dtypes("number").sum()
 frame[frame.is_input_contract & ~frame.is_output_contract]
 frame.loc[frame.amount.idxmax()]
 frame.amount.where(frame.state == "success", 0)
+frame.amount * (frame.state == "success")
 np.where(frame.amount > 1, "big", "small")
 frame.assign(total=frame.amount + frame.tx_fee)
 frame.eval("total = amount + tx_fee")
