@@ -235,8 +235,8 @@ impl Query {
     fn scan<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Frame::Polars.load(py)?;
-        PyModule::import(py, "polars")?
-            .call_method1("scan_pyarrow_dataset", (Self::dataset_of(slf, "shared", "SharedDataset")?,))
+        let dataset = Self::dataset_of(slf, "shared", "SharedDataset")?;
+        PyModule::import(py, "chainframe.datasets.lazy")?.call_method1("scan", (dataset,))
     }
 
     #[doc = doc!(Query.estimate)]
