@@ -1,5 +1,6 @@
 //! `Follow`: carries out what a follower requests, and makes batches of what it delivers.
 
+mod oldest;
 mod reads;
 
 use std::collections::VecDeque;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use oldest::OldestRecords;
 use reads::RoundReads;
 
 use super::follow_cursor::{FollowCursor, Position};
@@ -66,6 +68,7 @@ pub struct Follow {
     report: SharedReport,
     lag: Lag,
     reads: RoundReads,
+    oldest: OldestRecords,
     events: VecDeque<FollowEvent>,
     repeats: u32,
 }
@@ -108,6 +111,7 @@ impl Follow {
     ) -> Result<Self, Error> {
         plan.spec.until = end.as_ref().map(FollowState::position);
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
+        let oldest = OldestRecords::after(&position, &plan.query)?;
         let start = match position {
             Position::After(state) => Start::After(state),
             Position::Now => Start::Now,
@@ -115,7 +119,7 @@ impl Follow {
             Position::Set { .. } => return Err(Error::Internal("the position of a set is not that of a list".into())),
         };
         let report = SharedReport::default();
-        plan.blind_spot().into_iter().for_each(|reason| report.add_reason(reason));
+        plan.blind_spot().into_iter().chain(oldest.reason(&plan.query)).for_each(|reason| report.add_reason(reason));
         Ok(Self {
             plan,
             cursor,
@@ -124,6 +128,7 @@ impl Follow {
             report,
             lag: Lag::new(1),
             reads: RoundReads::default(),
+            oldest,
             events: VecDeque::new(),
             repeats: 0,
         })
@@ -179,10 +184,13 @@ impl Follow {
                 unreachable!("it was started above")
             };
             let request = follower.next_request(since.elapsed())?;
+            if matches!(request, Request::Finished | Request::Wait(_))
+                && let Some(event) = self.caught_up()
+            {
+                return Ok(FollowStep::Event(Box::new(event)));
+            }
             if request == Request::Finished {
-                if let Some(end) = &self.end {
-                    follower.check_end(end)?;
-                }
+                self.check_end()?;
                 self.report.finish();
                 self.lag.caught_up(0);
                 return Ok(FollowStep::Ended);
@@ -201,6 +209,20 @@ impl Follow {
                 Err(error) => self.repeat(error).await?,
             }
         }
+    }
+
+    fn check_end(&self) -> Result<(), Error> {
+        match (&self.end, &self.stage) {
+            (Some(end), FollowStage::Started { follower, .. }) => follower.check_end(end),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the position of a list that has delivered all that is due, if the events before it keep its beginning.
+    fn caught_up(&mut self) -> Option<FollowEvent> {
+        let FollowStage::Started { follower, .. } = &self.stage else { return None };
+        let state = follower.state().filter(|state| self.oldest.catch_up(state))?.clone();
+        Some(self.event(FollowItem::Moved, state))
     }
 
     fn follower(&mut self) -> &mut Follower {
@@ -239,7 +261,10 @@ impl Follow {
         let FollowStage::Unresolved(start) = &self.stage else { return Ok(()) };
         let mut start = start.clone();
         if !matches!(start, Start::After(_)) {
-            self.plan.spec.low = self.plan.lowest(&self.report).await?;
+            let query = self.plan.resolved(self.oldest.is_unresolved(), &self.report).await?;
+            let low = query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64);
+            self.plan.spec.low = low.unwrap_or(0);
+            self.oldest.resolve(&query)?;
         }
         if let Start::Height(low) = &mut start {
             *low = self.plan.spec.low;
@@ -259,12 +284,20 @@ impl Follow {
                     let record = self.plan.list.endpoint().record();
                     let records = records_between(record, &self.reads.pages, above, up_to, overlap);
                     self.report.update(|report| report.records += records.len() as u64);
+                    let reason = self.oldest.add(&self.plan.query, &records);
+                    reason.into_iter().for_each(|reason| self.report.add_reason(reason));
                     if records.is_empty() { FollowItem::Moved } else { FollowItem::Batch(records) }
                 }
                 EventKind::Undo { after_height } => FollowItem::Undo { after_height },
                 EventKind::Moved => FollowItem::Moved,
             };
-            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&state), list: None });
+            let event = self.event(item, state);
+            self.events.push_back(event);
         }
+    }
+
+    fn event(&self, item: FollowItem, state: FollowState) -> FollowEvent {
+        let state = state.with_beginning(self.oldest.beginning());
+        FollowEvent { item, cursor: self.cursor.at(&state), list: None }
     }
 }

@@ -139,7 +139,7 @@ impl FollowPlan {
         let shared = start.shared_heights();
         let spec = FollowSpec {
             endpoint: endpoint.name,
-            // The lowest height of a time takes requests, which come with the first step.
+            // The lowest height takes requests, which come with the first step.
             low: 0,
             changes: options.changes,
             settle: options.settle as i64,
@@ -187,15 +187,14 @@ impl FollowPlan {
         is_blind.then(|| Message::new(sentence).parameter("undo").text("."))
     }
 
-    /// Lowest height that is wanted. To find that of a time takes requests.
-    pub async fn lowest(&self, report: &SharedReport) -> Result<i64, Error> {
+    /// Returns the query with its lowest height and, if `needs_age` is true, notes whether its blocks are younger than what
+    /// the API drops. This takes requests.
+    pub async fn resolved(&self, needs_age: bool, report: &SharedReport) -> Result<Query, Error> {
         let has_time = self.query.args().iter().any(|(name, _)| name == "start_time");
-        let query = if has_time {
-            resolve(&self.query, self.shared.as_deref(), report).await?.query
-        } else {
-            self.query.clone()
-        };
-        Ok(query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64).unwrap_or(0))
+        if has_time || needs_age {
+            return resolve(&self.query, self.shared.as_deref(), report).await.map(|range| range.query);
+        }
+        Ok(self.query.clone())
     }
 
     /// Reads all records of a range of heights, which has new records from `first` on only.

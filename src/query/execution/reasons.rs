@@ -32,16 +32,28 @@ pub(super) fn last_year(query: &Query, consequence: &str) -> Message {
 
 /// Reason why a list of an address that was read to its end may lack its oldest records.
 pub(super) fn age_limit(query: &Query, records: u64, evidence: &Evidence) -> Option<Message> {
-    let is_last_year = query.endpoint().limit == ResultLimit::LastYear && records > 0;
-    if !is_last_year || query.is_recent() || evidence.proves_beginning() {
-        return None;
-    }
-    let earlier = evidence.earlier().filter(|earlier| *earlier > 0 && query.start_height().is_none());
-    Some(match earlier {
+    let is_limited = may_lack_oldest(query) && records > 0 && !evidence.proves_beginning();
+    is_limited.then(|| lacks_oldest(query, earlier_records(query, evidence)))
+}
+
+/// True if the list may have had records that are too old for the API.
+pub(super) fn may_lack_oldest(query: &Query) -> bool {
+    query.endpoint().limit == ResultLimit::LastYear && !query.is_recent()
+}
+
+/// Number of records before the first one, where the records show that there were some.
+pub(super) fn earlier_records(query: &Query, evidence: &Evidence) -> Option<u64> {
+    let is_from_first = query.start_height().is_none() && query.unresolved().is_none();
+    evidence.earlier().filter(|earlier| *earlier > 0 && is_from_first)
+}
+
+/// Reason of a list of an address whose oldest records may be missing, that many where their number is known.
+pub(super) fn lacks_oldest(query: &Query, earlier: Option<u64>) -> Message {
+    match earlier {
         Some(1) => last_year(query, ": 1 older record is missing"),
         Some(earlier) => last_year(query, &format!(": {earlier} older records are missing")),
         None => last_year(query, ": older records may exist"),
-    })
+    }
 }
 
 /// Reasons why a slice that ended is incomplete by what the API documents.

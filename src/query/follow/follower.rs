@@ -141,7 +141,6 @@ impl Follower {
         }
     }
 
-    #[cfg(test)]
     pub fn state(&self) -> Option<&FollowState> {
         self.state.as_ref()
     }

@@ -57,4 +57,4 @@ pub use discarded::Shown;
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
 pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Ranges, Request, RoundProof, Start, Stop};
-pub use state::{ChainHead, Changes, ExportOverlap, FollowState, OldestKnown};
+pub use state::{Beginning, ChainHead, Changes, ExportOverlap, FollowState, OldestKnown};

@@ -48,6 +48,16 @@ impl ExportOverlap {
     }
 }
 
+/// Beginning of a list that is followed from there, where the API returns the records of some time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beginning {
+    /// No record was delivered that would show whether there were earlier ones.
+    Unseen,
+    /// Records before the first one may exist, that many where their number is known.
+    Cut(Option<u64>),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowState {
@@ -62,6 +72,9 @@ pub struct FollowState {
     /// The last round, if it delivered all that was due: a list that still shows the same has nothing new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_round: Option<LastRound>,
+    /// `None` if nothing is missing before the first record, if a run reported what is, or if following began elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beginning: Option<Beginning>,
 }
 
 /// The head of the chain, as another list shows it.
@@ -109,6 +122,7 @@ impl FollowState {
             known: VecDeque::new(),
             overlap: None,
             last_round: None,
+            beginning: None,
         }
     }
 
@@ -127,7 +141,12 @@ impl FollowState {
         let known = heights.into_iter().filter(|height| *height > oldest_known.height() && *height < highest);
         let known = known.map(|height| Fingerprint::of_keys(height, keys_at(height, newest))).collect();
         let overlap = Some(ExportOverlap { height: highest, keys: keys_at(highest, newest).collect() });
-        Some(Self { position: highest - 1, oldest_known, known, overlap, last_round: None })
+        Some(Self { position: highest - 1, oldest_known, known, overlap, last_round: None, beginning: None })
+    }
+
+    #[must_use]
+    pub fn with_beginning(self, beginning: Option<Beginning>) -> Self {
+        Self { beginning, ..self }
     }
 
     pub fn position(&self) -> i64 {

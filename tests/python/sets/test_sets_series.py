@@ -28,6 +28,13 @@ SENDERS = ["0x" + "a" * 40, "0x" + "b" * 40]
 SETTLE = 8
 
 
+def lacks_only_oldest(folder: Path) -> bool:
+    """True if exports lack nothing but what is too old for the API, which records without nonces do not show."""
+    manifests = [json.loads(path.read_text()) for path in folder.rglob("_manifest.json")]
+    reasons = {json.dumps(reason) for manifest in manifests for reason in manifest["report"]["reasons"]}
+    return len(reasons) == 1 and "the last 12 months of an address: older records may exist" in reasons.pop()
+
+
 def counted(rows: list[dict[str, Any]]) -> Counter[Any]:
     return Counter((row["queried"][0], row["tx_id"], row["height"]) for row in rows)
 
@@ -69,7 +76,6 @@ def test_series_of_a_set_that_grows_has_each_settled_record_once(
     with LocalService(transactions=500, seed=44, growth=2, reorg=(19, 4)) as service:
         client = service.client(concurrency=3)
         values = senders(service, 6)
-        export: Any = None
         for run in range(9):
             if run == 8:
                 service.growth, service.reorg = 0, None
@@ -77,14 +83,14 @@ def test_series_of_a_set_that_grows_has_each_settled_record_once(
             count = 3 + run // 3
             query = client.address_transactions(chance.sample(values[:count], count))
             try:
-                export = query.to_parquet_series(tmp_path, settle=SETTLE, max_rows_per_file=40)
+                query.to_parquet_series(tmp_path, settle=SETTLE, max_rows_per_file=40)
             except InterruptedError:
                 # The export that was begun is continued with the values that have joined.
                 continue
         assert interrupts > 0
         rows = read(tmp_path).to_table().to_pylist()
         assert counted(rows) == settled(service, values[:5])
-        assert export.complete
+        assert lacks_only_oldest(tmp_path)
         before = service.request_count
         again = client.address_transactions(values[:5]).to_parquet_series(tmp_path, settle=SETTLE)
         assert again.rows == 0
@@ -124,7 +130,8 @@ def test_series_of_a_set_without_a_record_that_it_had_is_left_behind_by_another(
             ) as caught:
                 export("stopped", settle)
             assert caught.value.height == 33
-        assert export("new", 5).complete
+        export("new", 5)
+        assert lacks_only_oldest(tmp_path / "new")
         service.load("address_transactions", [row for row in transactions(50) if row["height"] != 33])
         assert export("new", 5).rows == 10
         # The list had only been behind.
@@ -229,7 +236,7 @@ def test_export_continues_another_and_names_refused_lists(server: StrictServer, 
             if low <= int(record["height"]) <= high
         ]
     )
-    assert second.complete
+    assert lacks_only_oldest(tmp_path / "second")
     assert read(second).to_table().num_rows == 21
 
 

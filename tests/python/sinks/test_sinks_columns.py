@@ -189,13 +189,13 @@ def test_records_that_contradict_the_arguments_are_reported() -> None:
     with StrictServer() as server, duckdb.connect() as connection:
         server.on("address_transactions", page_of("address_transactions", rows))
         server.on("transactions", page_of("transactions", [{"txid": "0x99", "blockHash": "0x99", "height": "99"}]))
-        query = server.client().address_transactions("0xaa", start_height=1)
+        query = server.client().address_transactions("0xaa")
         with pytest.warns(cf.IncompleteResultWarning, match="address"):
             result = query.sync(connection, table="t")
         assert (result.rows_added, result.report.dropped > 0, result.report.complete) == (28, True, False)
         assert connection.sql("select count(*) from t").fetchall() == [(28,)]
         # What was read is stored before the error.
-        strict = server.client().with_options(strict=True).address_transactions("0xaa", start_height=1)
+        strict = server.client().with_options(strict=True).address_transactions("0xaa")
         with pytest.raises(cf.IncompleteResultError, match="address"):
             strict.sync(connection, table="u")
         assert connection.sql("select count(*) from u").fetchall() == [(28,)]
