@@ -12,6 +12,10 @@ pub use hint::{Hint, Narrowing, advice};
 use syntax::{FROM_ENVIRONMENT, SECRETS};
 pub use syntax::{Syntax, variable};
 
+const RUN_AGAIN: &str = "Run the query again.";
+const FOLLOW_AGAIN: &str =
+    "Follow from an earlier cursor or from the beginning, reset the table, or export to another directory.";
+
 /// A number of things: 1 record, 2 records.
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -116,6 +120,19 @@ impl Message {
     #[must_use]
     pub fn without_narrowing(mut self) -> Self {
         self.hints.retain(|hint| !matches!(hint, Hint::NarrowQuery(_)));
+        self
+    }
+
+    /// Replaces the advice to run the query again: a follower that runs again does not read what it has delivered.
+    #[must_use]
+    pub fn of_follower(mut self) -> Self {
+        for part in &mut self.parts {
+            if let Part::Text(text) = part
+                && let Some(problem) = text.strip_suffix(RUN_AGAIN)
+            {
+                *text = format!("{problem}{FOLLOW_AGAIN}");
+            }
+        }
         self
     }
 

@@ -118,7 +118,7 @@ impl Follow {
             Position::Beginning => Start::Height(0),
             Position::Set { .. } => return Err(Error::Internal("the position of a set is not that of a list".into())),
         };
-        let report = SharedReport::default();
+        let report = SharedReport::of_follower();
         plan.blind_spot().into_iter().chain(oldest.reason(&plan.query)).for_each(|reason| report.add_reason(reason));
         Ok(Self {
             plan,

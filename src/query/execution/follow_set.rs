@@ -81,7 +81,7 @@ impl FollowSet {
             }
         };
         let cursor = FollowCursor::new(&query, position)?;
-        let report = SharedReport::default();
+        let report = SharedReport::of_follower();
         let verdicts = members.values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
         report.update(|report| report.verdicts.lock().extend(verdicts));
         Ok(Self {
@@ -302,7 +302,7 @@ impl FollowSet {
         let lacking =
             self.lists.lacking(&self.members, |list| !self.refused.contains(&list) && !self.doubts.contains_key(&list));
         let Some((lists, reason)) = lacking else { return };
-        let reason = Message::from(reason);
+        let reason = Message::from(reason).of_follower();
         self.report.add_reason(reason.clone());
         for list in lists {
             self.doubts.insert(list, reason.clone());

@@ -160,6 +160,7 @@ struct Shared {
     report: Report,
     /// Entries of `report.reasons`.
     seen_reasons: HashSet<Message>,
+    is_of_follower: bool,
     contradictions: Vec<Message>,
     started: Instant,
     finished: bool,
@@ -195,6 +196,7 @@ impl SharedReport {
         let state = Shared {
             report: Report::default(),
             seen_reasons: HashSet::new(),
+            is_of_follower: false,
             contradictions: Vec::new(),
             started: Instant::now(),
             finished: false,
@@ -204,6 +206,13 @@ impl SharedReport {
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
         reasons.into_iter().for_each(|reason| report.add_reason(reason));
+        report
+    }
+
+    /// Report of a follower, whose reasons advise what helps there.
+    pub(in crate::query) fn of_follower() -> Self {
+        let report = Self::default();
+        report.lock().is_of_follower = true;
         report
     }
 
@@ -249,6 +258,7 @@ impl SharedReport {
     pub(in crate::query) fn add_reason(&self, reason: impl Into<Message>) {
         let reason = reason.into();
         let state = &mut *self.lock();
+        let reason = if state.is_of_follower { reason.of_follower() } else { reason };
         if state.seen_reasons.insert(reason.clone()) {
             state.report.reasons.push(reason);
         }
