@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from chainframe._reports import described
 
@@ -130,10 +131,27 @@ def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the
     return table
 
 
+class _Batches:
+    """Batches of tables. After an error, a generator or `itertools.chain` would seem to have ended."""
+
+    def __init__(self, pyarrow: Any, tables: Tables) -> None:  # noqa: ANN401 - the module
+        self._pyarrow = pyarrow
+        self._tables = iter(tables)
+        self._batches: deque[pa.RecordBatch] = deque()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        while not self._batches:
+            self._batches.extend(_table(self._pyarrow, next(self._tables)).to_batches())
+        return self._batches.popleft()
+
+
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """Return a reader that raises the original errors; an Arrow stream carries only their messages."""
     pyarrow = load("pyarrow")
-    batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
+    batches = _Batches(pyarrow, tables)
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 

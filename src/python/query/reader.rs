@@ -27,8 +27,7 @@ const MOST_ROWS: usize = 32_768;
 
 /// Reader of the batches of a query.
 pub struct QueryReader {
-    /// None once the run ended or failed: a consumer may keep the reader, and the query's last error the consumer.
-    run: Option<OpenRun>,
+    stage: ReaderStage,
     schema: SchemaRef,
     numbers: DecimalPolicy,
     /// Converted batches that were not returned yet.
@@ -36,6 +35,14 @@ pub struct QueryReader {
     /// Rows that were converted.
     row: usize,
     signals: SignalWatcher,
+}
+
+/// A consumer may keep the reader, and the query's last error the consumer. So the reader keeps no run that ended or failed.
+enum ReaderStage {
+    Open(OpenRun),
+    Ended,
+    /// Text of the error. A reader that is read again must not seem to have ended.
+    Failed(String),
 }
 
 struct OpenRun {
@@ -69,9 +76,9 @@ impl QueryReader {
     ) -> PyResult<Self> {
         let feed = Feed::of_run(run, StreamItem::Batches, first, most);
         begun.follow(feed.ready());
-        let run = Some(OpenRun { begun, feed, _bar: bar });
+        let stage = ReaderStage::Open(OpenRun { begun, feed, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
-        Ok(Self { run, schema, numbers, converted: VecDeque::new(), row: 0, signals })
+        Ok(Self { stage, schema, numbers, converted: VecDeque::new(), row: 0, signals })
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -79,15 +86,28 @@ impl QueryReader {
         if let Some(batch) = self.converted.pop_front() {
             return Ok(Some(batch));
         }
-        let Some(run) = self.run.take() else { return Ok(None) };
+        let run = match std::mem::replace(&mut self.stage, ReaderStage::Ended) {
+            ReaderStage::Open(run) => run,
+            ReaderStage::Ended => return Ok(None),
+            ReaderStage::Failed(text) => {
+                let failed = errors::context(&format!(
+                    "this reader has failed before ({text}); make another one, or continue with client.resume(query.cursor)"
+                ));
+                self.stage = ReaderStage::Failed(text);
+                return Err(failed);
+            }
+        };
         let read = match self.read(py, &run) {
             Ok(None) => run.begun.ended(py).map(|()| None),
             read => read,
         };
         let read = read.map_err(|raised| run.begun.interrupted(py, raised));
         match &read {
-            Err(error) => run.begun.set_error(py, error.clone_ref(py)),
-            Ok(Some(_)) => self.run = Some(run),
+            Err(error) => {
+                run.begun.set_error(py, error.clone_ref(py));
+                self.stage = ReaderStage::Failed(message(py, error));
+            }
+            Ok(Some(_)) => self.stage = ReaderStage::Open(run),
             Ok(None) => {}
         }
         read
@@ -121,7 +141,9 @@ impl QueryReader {
     }
 }
 
-/// A reader in the hands of C, into which no panic may unwind.
+const PANICKED: &str = "internal error: the stream's reader failed; please report it";
+
+/// A reader in the hands of C, into which no panic may unwind. The reader is `None` after a panic.
 pub struct Guarded(Option<QueryReader>, SchemaRef);
 
 impl Guarded {
@@ -132,7 +154,7 @@ impl Guarded {
 
     /// Consumers may call detached from the interpreter, and from threads of their own. None once it is finalizing.
     fn read(&mut self) -> Option<Result<RecordBatch, String>> {
-        let reader = self.0.as_mut()?;
+        let Some(reader) = self.0.as_mut() else { return Some(Err(PANICKED.into())) };
         let permit = finalize::enter()?;
         let _attached = Attached::new();
         let read = Python::try_attach(|py| {
@@ -156,7 +178,7 @@ impl Iterator for Guarded {
         let read = catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or_else(|_| {
             // The stream may be inconsistent after a panic, and dropping it may panic again: it is leaked.
             std::mem::forget(self.0.take());
-            Some(Err("internal error: the stream's reader failed; please report it".into()))
+            Some(Err(PANICKED.into()))
         });
         // Arrow makes a C string of it.
         read.map(|read| read.map_err(|text| ArrowError::ExternalError(errors::printable(&text).into())))

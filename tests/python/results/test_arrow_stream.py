@@ -162,6 +162,29 @@ def test_last_error_keeps_the_error_of_an_iteration(server: StrictServer) -> Non
         assert query.last_error is caught.value
 
 
+def test_reader_that_failed_does_not_seem_to_end(server: StrictServer) -> None:
+    def third_fails(request: Request) -> Response:
+        return Response(b"", 503) if request.query["page"] == "3" else numbered(request)
+
+    server.on("blocks", third_fails)
+    with server.client(max_retries=0, concurrency=1) as client:
+        query = client.blocks(page_size=5)
+        own = query.to_arrow_batch_reader(batch_size=5)
+        rows = sum(own.read_next_batch().num_rows for _ in range(2))
+        with pytest.raises(cf.ServiceUnavailableError):
+            own.read_next_batch()
+        for _ in range(2):
+            with pytest.raises(cf.ContextError, match=r"this reader has failed before \(blocks: .* 503"):
+                own.read_next_batch()
+        server.on("blocks", numbered)
+        assert rows + len(client.resume(query.cursor).collect()) == 5 * PAGES
+        server.on("blocks", third_fails)
+        stream = pa.RecordBatchReader.from_stream(client.blocks(page_size=5))
+        for message in ("503", "this reader has failed before", "this reader has failed before"):
+            with pytest.raises(pa.ArrowInvalid, match=message):
+                stream.read_all()
+
+
 def test_first_record_sends_one_request(server: StrictServer) -> None:
     server.on("blocks", numbered)
     with server.client(concurrency=3) as client:
