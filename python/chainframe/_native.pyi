@@ -771,7 +771,8 @@ class Client:
             The cursor.
         query : Query, optional
             Query that the cursor is of, needed for one of more than 1,000 values: the cursor does not have them. Their
-            order may be another. Other cursors ignore it.
+            order may be another. A query of another call, or with other values or arguments, is refused. Heights, times
+            and hashes of a query of one value are not compared: a cursor may have others in their place.
 
         Returns
         -------
@@ -781,7 +782,7 @@ class Client:
         ------
         InvalidParameterError
             For a string that is not a cursor, was changed, has another version, or belongs to another chain or
-            deployment, or without the query that it needs.
+            deployment, or without the query that it needs, or with another query.
 
         Examples
         --------

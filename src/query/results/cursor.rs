@@ -13,7 +13,7 @@ use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::audit::Repeat;
-use crate::query::request::{Arg, Options, Query, with_value};
+use crate::query::request::{Arg, Members, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
@@ -222,22 +222,45 @@ impl Cursor {
     fn with_values_of(self, query: Option<&Query>) -> Result<Self, Error> {
         let empty = self.arguments.iter().find(|(_, argument)| *argument == Arg::List(Vec::new()));
         let (Some((name, _)), Some(set)) = (empty, &self.set) else { return Ok(self) };
-        let count = set.count;
-        let problem = format!("is of {count} values of {name}, which it does not have; pass ");
         let Some(query) = query else {
+            let problem = format!("is of {} values of {name}, which it does not have; pass ", set.count);
             return Err(Self::reject(Message::new(problem).parameter("query").text(" too, with the same values")));
         };
-        let members = query.members().filter(|members| members.name == name.as_str() && set.is_of(members));
-        let Some(members) = members else {
-            let problem = format!("is of {count} other values of {name}; pass the query that the cursor is of");
-            return Err(Self::reject(problem));
-        };
+        let members = self.check_values(name, query)?;
         let values = Arg::List(members.values.to_vec());
         Ok(Self { arguments: with_value(&self.arguments, name, &values).into(), ..self })
     }
 
-    /// Parses a cursor and returns it with its query, if this client can resume it. `query` has the values of a large set.
-    pub(in crate::query) fn parse(client: &Client, json: &str, query: Option<&Query>) -> Result<(Query, Self), Error> {
+    /// Returns the values of the query that was passed with the cursor of a set, if they are those of the set.
+    fn check_values<'q>(&self, name: &str, query: &'q Query) -> Result<&'q Members, Error> {
+        let members = query.members().filter(|members| members.name == name);
+        let of_set = members.filter(|members| self.set.as_ref().is_some_and(|set| set.is_of(members)));
+        of_set.ok_or_else(|| {
+            let count = self.set.as_ref().map_or(1, |set| set.count);
+            Self::reject(format!("is of {count} other values of {name}; pass the query that the cursor is of"))
+        })
+    }
+
+    /// Fails if the query that was passed with the cursor is not the one of the cursor, `own`. A run may replace heights, times
+    /// and hashes of a query of one value, so that these are not compared.
+    fn check_passed(&self, own: &Query, passed: &Query) -> Result<(), Error> {
+        let (call, other) = (own.endpoint().name, passed.endpoint().name);
+        if call != other {
+            let problem = format!("belongs to the call {call}; the query that was passed is of {other}");
+            return Err(Self::reject(problem));
+        }
+        if let Some(members) = own.members() {
+            self.check_values(members.name, passed)?;
+        }
+        if own.members().is_some() != passed.members().is_some() || own.fixed_args()? != passed.fixed_args()? {
+            return Err(Self::reject("is of a query with other arguments; pass the query that the cursor is of"));
+        }
+        Ok(())
+    }
+
+    /// Parses a cursor and returns it with its query, if this client can resume it. `passed` is the query that the caller takes
+    /// for that of the cursor. It has the values of a large set.
+    pub(in crate::query) fn parse(client: &Client, json: &str, passed: Option<&Query>) -> Result<(Query, Self), Error> {
         let cursor = Self::open(json)?;
         let call: &'static Endpoint = endpoint(&cursor.call)
             .ok_or_else(|| Self::reject(format!("belongs to an unknown call, {:?}", cursor.call)))?;
@@ -246,7 +269,7 @@ impl Cursor {
             let problem = format!("belongs to the deployment {:?}; this client uses {ours:?}", cursor.deployment);
             return Err(Self::reject(problem));
         }
-        let cursor = cursor.with_values_of(query)?;
+        let cursor = cursor.with_values_of(passed)?;
         let query = cursor.query(client, call);
         let query = query.map_err(|error| match error {
             Error::InvalidParameter { parameter, problem } => {
@@ -264,6 +287,7 @@ impl Cursor {
         if !cursor.is_plausible(&query) {
             return Err(Self::reject(Self::FORM));
         }
+        passed.map_or(Ok(()), |passed| cursor.check_passed(&query, passed))?;
         Ok((query, cursor))
     }
 

@@ -308,3 +308,29 @@ def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) ->
         service.client(zone_chain="OTHER").resume(cursor)
     with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the deployment"):
         service.client(deployment=cf.Deployment(header_prefix="XY")).resume(cursor)
+
+
+def test_query_that_is_not_the_one_of_the_cursor_is_refused(client: cf.Client) -> None:
+    wallets = [f"0x{number:040x}" for number in range(3)]
+    of_set = client.address_transactions(wallets, direction="from")
+    of_list = client.blocks()
+    for query, same in [
+        (of_set, client.address_transactions(wallets[::-1], direction="from")),
+        (of_list, client.blocks(page_size=7)),
+    ]:
+        assert client.resume(query.cursor, same) == client.resume(query.cursor)
+    for query, other, complaint in [
+        (of_set, client.address_transactions(wallets[:2], direction="from"), "is of 3 other values of address; pass"),
+        (of_set, client.address_transactions(wallets[0], direction="from"), "is of 3 other values of address; pass"),
+        (of_set, client.address_transactions(wallets), "is of a query with other arguments; pass"),
+        (
+            of_set,
+            client.address_transactions(wallets, direction="from", start_height=1),
+            "is of a query with other arg",
+        ),
+        (of_set, client.blocks(), "belongs to the call address_transactions; the query that was passed is of blocks"),
+        (of_list, client.transactions(), "belongs to the call blocks; the query that was passed is of transactions"),
+        (of_list, client.blocks(height=[1, 2]), "is of a query with other arguments; pass"),
+    ]:
+        with pytest.raises(cf.InvalidParameterError, match=f"^cursor {complaint}"):
+            client.resume(query.cursor, other)

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::{Query, ShownRecords};
 use crate::client::Error;
 use crate::columns::Projection;
@@ -64,6 +66,23 @@ impl Query {
         let param = self.endpoint.param(name);
         matches!(name, "start_height" | "end_height")
             || param.is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
+    }
+
+    /// Canonical arguments by which the query of a cursor is recognized: the values of a set, and what a run of one value replaces
+    /// in its cursor, are not among them.
+    pub(in crate::query) fn fixed_args(&self) -> Result<Map<String, Value>, Error> {
+        let mut args = self.canonical_args()?;
+        match &self.members {
+            Some(members) => {
+                args.remove(members.name);
+            }
+            None => args.retain(|name, _| !self.is_of_range(name) && !self.is_hashes(name)),
+        }
+        Ok(args)
+    }
+
+    fn is_hashes(&self, name: &str) -> bool {
+        self.endpoint.param(name).is_some_and(|param| matches!(param.kind, ParamKind::Hashes { .. }))
     }
 
     /// Query for what its range of heights or times has from `height` on.
