@@ -146,7 +146,12 @@ impl QueryStart {
     /// Returns this position, from where at most `limit` records are wanted.
     #[must_use]
     pub fn limited_to(&self, limit: u64) -> Self {
-        Self { query: self.query.limited_to(limit), ..self.clone() }
+        let query = match &self.cursor {
+            None => self.query.limited_to(limit),
+            // The cursor knows the list by its pages, which have to be of the same size.
+            Some(_) => self.query.with_max_items(limit),
+        };
+        Self { query, ..self.clone() }
     }
 
     /// Position and query as JSON: equal where runs request the same.

@@ -334,3 +334,17 @@ def test_query_that_is_not_the_one_of_the_cursor_is_refused(client: cf.Client) -
     ]:
         with pytest.raises(cf.InvalidParameterError, match=f"^cursor {complaint}"):
             client.resume(query.cursor, other)
+
+
+def test_first_record_of_a_resumed_list_of_one_block_is_the_next_one() -> None:
+    """The cursor knows the list by its pages, which have to be of the same size."""
+    rows = [{"tx_id": f"0x{number:064x}", "height": 5, "block_hash": "0x5"} for number in range(30)]
+    with LocalService(transactions=50) as service, service.client() as client:
+        service.load("transactions", rows)
+        query = client.transactions(height=5, page_size=10)
+        ids = [record.tx_id for record in query]
+        for page, after in zip(query.pages(), (10, 20), strict=False):
+            first = client.resume(page.cursor).first()
+            assert first is not None
+            assert first.tx_id == ids[after]
+            assert [record.tx_id for record in client.resume(page.cursor)] == ids[after:]

@@ -119,9 +119,17 @@ impl Query {
     /// Query for the first `limit` records.
     #[must_use]
     pub fn limited_to(&self, limit: u64) -> Self {
+        let limited = self.with_max_items(limit);
+        let most = limited.max_items.unwrap_or(limit).max(1);
+        let page_size = self.page_size.map(|size| u64::from(size).min(most) as u32);
+        Self { page_size, ..limited }
+    }
+
+    /// Query for the first `limit` records, in pages of the same size.
+    #[must_use]
+    pub(in crate::query) fn with_max_items(&self, limit: u64) -> Self {
         let limit = self.max_items.map_or(limit, |given| given.min(limit));
-        let page_size = self.page_size.map(|size| u64::from(size).min(limit.max(1)) as u32);
-        Self { max_items: Some(limit), page_size, ..self.clone() }
+        Self { max_items: Some(limit), ..self.clone() }
     }
 
     /// Query without a limit of its records.
