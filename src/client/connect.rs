@@ -5,14 +5,14 @@ use std::error::Error as StdError;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, poll_fn};
 use http::Uri;
 use http::uri::Scheme;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{CaptureConnection, Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -61,8 +61,6 @@ pub struct Connector {
     /// `None` if nothing needs TLS.
     tls: Option<Arc<ClientConfig>>,
     proxy: Option<Proxy>,
-    /// Number of connections that were begun: a request during which none was begun went over a kept-alive one.
-    begun: Arc<AtomicU64>,
 }
 
 impl Connector {
@@ -73,12 +71,7 @@ impl Connector {
         tcp.set_keepalive(Some(KEEP_ALIVE));
         tcp.set_keepalive_interval(Some(KEEP_ALIVE));
         tcp.set_keepalive_retries(Some(MAX_PROBES));
-        Self { tcp, tls: tls.map(Arc::new), proxy, begun: Arc::default() }
-    }
-
-    /// Number of connections that were begun.
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+        Self { tcp, tls: tls.map(Arc::new), proxy }
     }
 
     async fn connect(mut self, origin: Uri) -> Result<TokioIo<Box<dyn Stream>>, BoxError> {
@@ -119,7 +112,6 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, origin: Uri) -> Self::Future {
-        self.begun.fetch_add(1, Ordering::Relaxed);
         let connecting = self.clone().connect(origin);
         let end = CONNECT_TIMEOUT.try_with(|timeout| Instant::now() + *timeout).ok();
         Box::pin(async move {
@@ -160,6 +152,27 @@ fn status(head: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// True once a connection has had a response.
+#[derive(Clone, Debug, Default)]
+pub struct Used(Arc<AtomicBool>);
+
+impl Used {
+    /// Mark of the connection that a request was sent over, if it was sent.
+    pub fn of(connection: &CaptureConnection) -> Option<Self> {
+        let mut extensions = http::Extensions::new();
+        connection.connection_metadata().as_ref()?.get_extras(&mut extensions);
+        extensions.remove()
+    }
+
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A connection, plain or encrypted.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -167,7 +180,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Connection for Box<dyn Stream> {
     fn connected(&self) -> Connected {
-        Connected::new()
+        Connected::new().extra(Used::default())
     }
 }
 

@@ -15,12 +15,13 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::connect::{self, CONNECT_TIMEOUT, ConnectTimeout, Connector, TunnelRejected};
+use super::connect::{self, CONNECT_TIMEOUT, ConnectTimeout, Connector, TunnelRejected, Used};
 use super::error::{Error, Phase};
 use super::settings::Settings;
 use super::tls;
@@ -46,7 +47,6 @@ const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
 /// The connections of one client in one process.
 pub struct HttpTransport {
     client: Client<Connector, Empty<Bytes>>,
-    connector: Connector,
     origin: Url,
     max_response_bytes: usize,
     proxy: Option<Proxy>,
@@ -65,14 +65,8 @@ impl HttpTransport {
             .pool_max_idle_per_host(settings.concurrency.most())
             .http1_max_headers(MAX_HEADERS)
             .http1_max_buf_size(MAX_BUFFER)
-            .build(connector.clone());
-        Ok(Self {
-            client,
-            connector,
-            origin: settings.origin.clone(),
-            max_response_bytes: settings.max_response_bytes,
-            proxy,
-        })
+            .build(connector);
+        Ok(Self { client, origin: settings.origin.clone(), max_response_bytes: settings.max_response_bytes, proxy })
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
@@ -80,7 +74,7 @@ impl HttpTransport {
         let interim = count_interim(&mut request);
         // A little longer than the connection's own limit, so that a slow connect is reported as one.
         let end = Instant::now() + timeout + Duration::from_millis(20);
-        let begun = self.connector.begun();
+        let connection = capture_connection(&mut request);
         let sent = CONNECT_TIMEOUT.scope(timeout, self.client.request(request));
         let sent = match select(pin!(timeout_at(end, sent)), pin!(interim.notified())).await {
             Either::Left((sent, _)) => sent,
@@ -91,17 +85,25 @@ impl HttpTransport {
         };
         let response = match sent {
             Err(_) => return Err(TransportError::timed_out(Phase::Read, "no response", timeout)),
-            Ok(Err(error)) if error.is_connect() => return Err(self.explain(&error, Phase::Connect, begun, timeout)),
-            Ok(Err(error)) => return Err(self.explain(&error, Phase::Read, begun, timeout)),
+            Ok(Err(error)) if error.is_connect() => return Err(self.explain(&error, Phase::Connect, false, timeout)),
+            Ok(Err(error)) => {
+                let is_reused = Used::of(&connection).is_some_and(|used| used.is_set());
+                return Err(self.explain(&error, Phase::Read, is_reused, timeout));
+            }
             Ok(Ok(response)) => response,
         };
+        Used::of(&connection).iter().for_each(Used::set);
         let (parts, body) = response.into_parts();
         let encoding = parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).unwrap_or_default();
         let receive = async {
             let received = read(body, self.max_response_bytes).await;
-            let received = received.map_err(|error| self.explain(&error, Phase::Body, begun, timeout))?;
+            let received = received.map_err(|error| self.explain(&error, Phase::Body, true, timeout))?;
             let body = received.ok_or_else(|| TransportError::too_large(self.max_response_bytes))?;
-            decompress(body, encoding, self.max_response_bytes).await
+            match decompress(body, encoding, self.max_response_bytes).await {
+                // The status says more than a body that cannot be read.
+                Err(_) if !parts.status.is_success() => Ok(Bytes::new()),
+                decompressed => decompressed,
+            }
         };
         let body = match timeout_at(end, receive).await {
             Err(_) => return Err(TransportError::timed_out(Phase::Body, "response body not received", timeout)),
@@ -126,8 +128,14 @@ impl HttpTransport {
         Ok(request)
     }
 
-    /// The failure that an error of the connection stands for. `begun` is the count of connections before the request.
-    fn explain(&self, error: &(dyn StdError + 'static), phase: Phase, begun: u64, timeout: Duration) -> TransportError {
+    /// The failure that an error of the connection stands for. `is_reused` says whether the connection had a response before.
+    fn explain(
+        &self,
+        error: &(dyn StdError + 'static),
+        phase: Phase,
+        is_reused: bool,
+        timeout: Duration,
+    ) -> TransportError {
         let phase = if find::<rustls::Error>(error).is_some() { Phase::Tls } else { phase };
         if find::<ConnectTimeout>(error).is_some() {
             return TransportError::timed_out(phase, &format!("no connection to {}", self.peer()), timeout);
@@ -160,7 +168,7 @@ impl HttpTransport {
                 let problem = format!("{}: {cause}", self.peer());
                 // A response head that is too large stays too large.
                 let retryable = !cause.contains("message head is too large");
-                let stale_connection = phase == Phase::Read && retryable && self.connector.begun() == begun;
+                let stale_connection = phase == Phase::Read && retryable && is_reused;
                 TransportError { stale_connection, ..TransportError::new(phase, problem, retryable) }
             }
         }
@@ -229,6 +237,9 @@ async fn read(mut body: Incoming, max: usize) -> hyper::Result<Option<Bytes>> {
 /// Removes the content encoding. Done here and not by a library of HTTP, since a few kilobytes may unpack to more than
 /// the memory, and megabytes to nothing. Ends at a timeout: other tasks run after each slice.
 async fn decompress(body: Bytes, encoding: &[u8], max: usize) -> Result<Bytes, TransportError> {
+    if body.is_empty() {
+        return Ok(body);
+    }
     match encoding.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(body),
         b"gzip" | b"x-gzip" => {
@@ -340,6 +351,7 @@ mod tests {
         assert_eq!(decompress(packed(1_000), b"gzip", 1_000).await.unwrap().len(), 1_000);
         assert_eq!(decompress(packed(1_000), b" X-GZIP", 1_000).await.unwrap().len(), 1_000);
         assert_eq!(decompress(packed(9), b"identity", 1_000).await.unwrap(), packed(9));
+        assert_eq!(decompress(Bytes::new(), b"gzip", 1_000).await.unwrap(), Bytes::new());
         let members = [packed(600), packed(0), packed(400)].concat();
         assert_eq!(decompress(members.into(), b"gzip", 1_000).await.unwrap().len(), 1_000);
         for (body, encoding, problem, retryable) in [

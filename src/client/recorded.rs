@@ -69,7 +69,7 @@ impl Client {
             });
         }
         let now = self.now();
-        let retry_after = response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now));
+        let retry_after = retry::of_response(response, now);
         let is_rejected = response.status == UNAUTHORIZED;
         let skew = if is_rejected { clock::of_response(response, now) } else { None };
         Outcome::Response(cassette::RecordedResponse {

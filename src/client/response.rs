@@ -1,6 +1,6 @@
 //! Classification of a response: the requested page, or a typed error.
 
-use http::header::{LOCATION, RETRY_AFTER};
+use http::header::LOCATION;
 
 use super::error::{ApiError, Error, Suspicion};
 use super::expectation::Expectation;
@@ -12,7 +12,7 @@ use crate::interface::{ApiErrorKind, Endpoint};
 const OK: u16 = 200;
 /// A response that a transforming proxy has passed on: its body is decoded as strictly as any.
 const NON_AUTHORITATIVE: u16 = 203;
-/// Bytes of a message that are searched for secrets.
+/// Bytes of a text that are searched for secrets.
 const MAX_ECHO: usize = 32 << 10;
 /// Characters of a message or path that are shown.
 const MAX_SHOWN: usize = 300;
@@ -40,7 +40,11 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
                 let problem = format!("page {} is empty but the API reports more records", expectation.page);
                 Err(Error::Empty { endpoint: endpoint.name, problem, attempts })
             }
-            Ok(decode::Envelope::Page(page)) => Ok(page),
+            Ok(decode::Envelope::Page(mut page)) => {
+                // A report shows them.
+                page.members.unknown.iter_mut().for_each(|name| *name = self.shown(name));
+                Ok(page)
+            }
             Ok(decode::Envelope::Error { code, msg }) => Err(self.service_error(Some(code), &msg)),
             Err(error) => Err(Error::Format {
                 endpoint: endpoint.name,
@@ -66,7 +70,7 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
             code: code.map(|code| self.shown(&code)),
             msg: self.shown(msg),
             attempts: self.attempts,
-            retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
+            retry_after: retry::of_response(response, now),
             clock_ahead: skew.map(|skew| -skew),
         }))
     }
@@ -76,7 +80,7 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
         if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
             // A query of a URL may hold a token.
             let target = response.header(LOCATION).map(|target| target.split(['?', '#']).next().unwrap_or(""));
-            return Some(Suspicion::Redirect(target.map(|target| without_user(&self.shown(target)))));
+            return Some(Suspicion::Redirect(target.map(|target| self.shown(&without_user(target)))));
         }
         if !has_code && response.body.trim_ascii_start().starts_with(b"<") {
             return Some(Suspicion::Html);
@@ -86,8 +90,19 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
 
     /// Text of the service as an error shows it: masked first, since cutting could leave half a secret.
     fn shown(&self, text: &str) -> String {
-        let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
-        one_line(&String::from_utf8_lossy(&(self.mask)(echo)), MAX_SHOWN)
+        shown(text, MAX_SHOWN, &self.mask)
+    }
+}
+
+fn shown(text: &str, max_chars: usize, mask: impl Fn(&[u8]) -> Vec<u8>) -> String {
+    let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
+    one_line(&String::from_utf8_lossy(&mask(echo)), max_chars)
+}
+
+impl Client {
+    /// Text of the service on one line without the secrets of the client, as a reason shows it.
+    pub fn shown(&self, text: &str, max_chars: usize) -> String {
+        shown(text, max_chars, |text| self.inner.shared.account.redact(text, ""))
     }
 }
 

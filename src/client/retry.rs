@@ -1,7 +1,11 @@
 //! The retry policy and the retry budget. Pure: time and randomness come from outside.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use http::header::{DATE, RETRY_AFTER};
+
+use super::transport::Response;
 
 /// Bound of the pause before the first retry, which doubles with each further one: longer than a lost connection takes to come
 /// back, and no wait that a user would notice.
@@ -73,13 +77,15 @@ impl Budget {
     }
 }
 
-/// The header's value: seconds, or a date.
-pub fn retry_after(value: &str, now: std::time::SystemTime) -> Option<Duration> {
-    let value = value.trim();
+/// The wait that a response asks for by seconds or by a date. A date is compared with that of the response, by the clock of
+/// the service.
+pub fn of_response(response: &Response, now: SystemTime) -> Option<Duration> {
+    let value = response.header(RETRY_AFTER)?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    httpdate::parse_http_date(value).ok().map(|then| then.duration_since(now).unwrap_or_default())
+    let sent = response.header(DATE).and_then(|date| httpdate::parse_http_date(date).ok()).unwrap_or(now);
+    httpdate::parse_http_date(value).ok().map(|then| then.duration_since(sent).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -129,11 +135,28 @@ mod tests {
 
     #[test]
     fn retry_after_is_seconds_or_a_date() {
-        let now = std::time::UNIX_EPOCH + SECOND * 784_111_777;
-        assert_eq!(retry_after(" 3 ", now), Some(SECOND * 3));
-        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:47 GMT", now), Some(SECOND * 10));
-        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:30 GMT", now), Some(Duration::ZERO));
-        assert_eq!(retry_after("-1", now), None);
-        assert_eq!(retry_after("soon", now), None);
+        assert_eq!(retry_after(" 3 ", None), Some(SECOND * 3));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:47 GMT", None), Some(SECOND * 10));
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:30 GMT", None), Some(Duration::ZERO));
+        assert_eq!(retry_after("-1", None), None);
+        assert_eq!(retry_after("soon", None), None);
+    }
+
+    #[test]
+    fn retry_after_as_a_date_is_by_the_clock_of_the_service() {
+        for (date, seconds) in [("09:49:40", 7), ("07:49:40", 7), ("09:49:50", 0)] {
+            let hour = &date[..2];
+            let until = format!("Sun, 06 Nov 1994 {hour}:49:47 GMT");
+            let wait = retry_after(&until, Some(&format!("Sun, 06 Nov 1994 {date} GMT")));
+            assert_eq!(wait, Some(SECOND * seconds));
+        }
+        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:47 GMT", Some("soon")), Some(SECOND * 10));
+    }
+
+    fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
+        let mut headers = http::HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
+        headers.extend(date.map(|date| (DATE, date.parse().unwrap())));
+        let now = SystemTime::UNIX_EPOCH + SECOND * 784_111_777;
+        of_response(&Response { status: 429, headers, body: bytes::Bytes::new() }, now)
     }
 }
