@@ -32,7 +32,8 @@ impl Proxy {
             // The address may hold a password and is not shown.
             _ => Err(Error::config(
                 setting,
-                "must be the URL of a proxy, its host name in ASCII, such as http://proxy.example.com:3128",
+                "must be the URL of a proxy for HTTP, not SOCKS, its host name in ASCII, such as \
+                 http://proxy.example.com:3128",
             )),
         }
     }

@@ -24,10 +24,11 @@ impl Route {
         if settings.is_loopback {
             return Ok(Self::Direct { reason: "base_url is a loopback address" });
         }
-        let proxy = Proxy::of_environment()?;
+        // A proxy that is not used may be of any kind.
         if is_exempt(&settings.origin)? {
             return Ok(Self::Direct { reason: "NO_PROXY includes the host" });
         }
+        let proxy = Proxy::of_environment()?;
         let direct = Self::Direct { reason: "none in the environment" };
         Ok(proxy.or_else(|| of_system(&settings.origin)).map_or(direct, Self::Proxy))
     }

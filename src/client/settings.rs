@@ -13,7 +13,7 @@ use super::rate_controller::RateLimit;
 use crate::cache::Cache;
 use crate::cassette::Cassette;
 use crate::columns::DecimalPolicy;
-use crate::interface::{Chain, Deployment};
+use crate::interface::{Chain, Deployment, foreign_character};
 use crate::message::Message;
 
 /// Default limit of a response: no page of records is longer.
@@ -142,6 +142,9 @@ impl Settings {
         for (setting, chain) in [("main_chain", &given.main_chain), ("zone_chain", &given.zone_chain)] {
             if chain.is_empty() {
                 return Err(Error::config(setting, "must not be empty; pass the short name of the chain"));
+            }
+            if let Some(found) = foreign_character(chain) {
+                return Err(Error::config(setting, format!("must be the short name of a chain; {found}")));
             }
         }
         let proxy = given.proxy.map(|address| Proxy::parse("proxy", &address)).transpose()?;

@@ -2,6 +2,7 @@
 //! of a deployment; and its rendering as an OpenAPI document.
 //! Everything else in the project is derived from it. No I/O and no decoding.
 
+mod characters;
 mod deployment;
 mod endpoint;
 mod endpoints;
@@ -14,6 +15,7 @@ mod openapi;
 mod record_type;
 mod records;
 
+pub use characters::foreign_character;
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding, certain_window};
 pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};

@@ -292,8 +292,8 @@ pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&st
             names.push(*name);
         }
     }
-    let shown = text.map_or_else(|| given.repr().map(|text| text.to_string()), |text| Ok(format!("{text:?}")))?;
-    Err(Error::parameter(parameter, format!("must be one of {}; got {shown}", names.join(", "))).into())
+    let given = text.map_or_else(|| shown(given), |text| first_line(&format!("{text:?}")));
+    Err(Error::parameter(parameter, format!("must be one of {}; got {given}", names.join(", "))).into())
 }
 
 /// Names of columns.
@@ -312,10 +312,7 @@ impl<'py> FromPyObject<'_, 'py> for ColumnNames {
         let names: Option<Vec<String>> = names.and_then(|names| names.map(|name| name.ok()?.extract().ok()).collect());
         match names {
             Some(names) => Ok(Self(names)),
-            None => {
-                let problem = format!("must be a list of names; got {}", given.repr()?);
-                Err(Error::parameter("columns", problem).into())
-            }
+            None => Err(Error::parameter("columns", rejected("must be a list of names", &given)).into()),
         }
     }
 }

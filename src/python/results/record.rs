@@ -140,7 +140,7 @@ impl Record {
         let Ok(text) = name.cast::<PyString>() else {
             return Err(PyTypeError::new_err(format!(
                 "a record is indexed by the name of a field; got {}",
-                name.repr()?
+                arguments::shown(name)
             )));
         };
         match self.class().position(text.to_str()?) {

@@ -12,7 +12,7 @@ use super::set::{self, Members, meaning, with_value};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Order, Param, RecordType, Shape, certain_window};
+use crate::interface::{Endpoint, Order, Param, RecordType, Shape, certain_window, foreign_character};
 use crate::message::{Hint, Message};
 
 /// Wire name of the filter by block hash.
@@ -70,6 +70,9 @@ impl Query {
         let chain = options.chain.clone().unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
             return Err(Error::parameter("chain", Message::new("must not be empty").hint(Hint::Omit("chain".into()))));
+        }
+        if let Some(found) = foreign_character(&chain) {
+            return Err(Error::parameter("chain", format!("must be the short name of a chain; {found}")));
         }
         let max_items = options.max_items.map(checked_max_items).transpose()?;
         let page_size = match client.settings().deployment.page_size_max(endpoint) {

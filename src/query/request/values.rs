@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::Arg;
 use super::times::parse_time;
 use crate::client::Error;
-use crate::interface::{Number, Param, ParamKind};
+use crate::interface::{Number, Param, ParamKind, foreign_character};
 use crate::message::{Hint, Message};
 
 /// A validated value.
@@ -91,29 +91,6 @@ fn choice(choices: &[&str], arg: &Arg) -> Result<ParamValue, Message> {
         }
         _ => Err(format!("must be one of {}", choices.join(", ")).into()),
     }
-}
-
-/// The first character that no address or hash has: white space, a control or format character, or a comma. Such
-/// characters come with copied text and are hard to see; a service that ignores them, or strips them, returns a result
-/// that looks right.
-fn foreign_character(text: &str) -> Option<String> {
-    let found = text.chars().find(|c| *c == ',' || c.is_whitespace() || is_invisible(*c))?;
-    let name = match found {
-        ',' => "a comma",
-        '\u{feff}' => "a byte order mark",
-        c if c.is_whitespace() => "white space",
-        c if c.is_control() => "a control character",
-        _ => "an invisible character",
-    };
-    Some(format!("got {text:?}, which has {name} (U+{:04X})", u32::from(found)))
-}
-
-fn is_invisible(c: char) -> bool {
-    // Fillers are letters to Unicode, although they are not drawn.
-    let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
-    // What Rust escapes apart from quotes is not drawn: control and format characters, and marks without a letter.
-    let is_escaped = !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
-    is_filler || is_escaped
 }
 
 /// Each hash once, in the requested order; letters of either case are the same hash.

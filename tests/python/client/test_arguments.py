@@ -97,15 +97,31 @@ def test_classes_and_functions_name_the_keyword_that_was_meant(client: cf.Client
         cf.Block(heigth=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
 
 
+class Unusual:
+    """An object with a long repr, or with none."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        if not self.text:
+            raise RuntimeError(self.text)
+        return self.text
+
+
 COLUMNS: list[tuple[dict[str, Any], str]] = [
     ({"columns": ["hight"]}, "columns must be among height, block_time, .*; got \"hight\"; did you mean 'height'"),
     ({"columns": ["qqq"]}, 'got "qqq"$'),
     ({"columns": "height"}, "columns must be a list of names; got 'height'"),
     ({"columns": 3}, "columns must be a list of names; got 3"),
     ({"columns": [3]}, r"columns must be a list of names; got \[3\]"),
+    ({"columns": Unusual("one\ntwo")}, "columns must be a list of names; got one…$"),
+    ({"columns": Unusual("")}, "columns must be a list of names; got a value without a repr$"),
 ]
 NUMBERS: list[tuple[dict[str, Any], str]] = [
     ({"numbers": "exact"}, 'numbers must be one of decimal, float, string; got "exact"'),
+    ({"numbers": Unusual("one\ntwo")}, "numbers must be one of decimal, float, string; got one…$"),
+    ({"numbers": Unusual("")}, "numbers must be one of decimal, float, string; got a value without a repr$"),
 ]
 VALUES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "to_pandas": [

@@ -128,10 +128,30 @@ def test_wrong_argument_says_where_it_belongs(client: cf.Client, call: Callable[
         call(client)
 
 
+SECRETS = {"api_key": "key", "secret_key": "secret", "passphrase": "passphrase"}
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda client: client.blocks(chain=5), "chain must be a string; got a value of type int"),
+        (
+            lambda client: client.blocks(chain="a\nb"),
+            r'chain must be the short name of a chain; got "a.nb", which has white space \(U\+000A\)$',
+        ),
+        (
+            lambda client: type(client)(base_url="http://127.0.0.1:9", main_chain="a b", **SECRETS),
+            'main_chain .*must be the short name of a chain; got "a b", which has white space',
+        ),
+        (
+            lambda client: type(client)(base_url="http://127.0.0.1:9", zone_chain="a\x1b", **SECRETS),
+            "zone_chain .*must be the short name of a chain; .* has a control character",
+        ),
+        (
+            lambda client: client.address_transactions("0x" + "a" * 70_000),
+            "address must be one address or hash; got 70002 characters$",
+        ),
+        (lambda client: client.tokens(chain="a" * 2_001), "must be the short name of a chain; got 2001 characters$"),
         (
             lambda client: type(client)(base_url="http://127.0.0.1:9", api_key=b"x"),
             "api_key .* must be a string; got a value of type bytes",

@@ -76,6 +76,18 @@ def test_no_proxy_exempts_the_service(server: StrictServer, monkeypatch: pytest.
         assert "the proxy" in str(failure_of(server.client(base_url="https://data.invalid", max_retries=0)))
 
 
+def test_no_proxy_exempts_the_service_from_a_proxy_that_is_not_supported(
+    server: StrictServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9050")
+    with pytest.raises(cf.ConfigError, match="ALL_PROXY must be the URL of a proxy for HTTP, not SOCKS"):
+        server.client(base_url="https://data.invalid")
+    monkeypatch.setenv("NO_PROXY", "data.invalid")
+    assert "cannot connect to data.invalid:443: " in str(
+        failure_of(server.client(base_url="https://data.invalid", max_retries=0))
+    )
+
+
 @pytest.mark.parametrize(
     ("status", "said", "retryable"),
     [

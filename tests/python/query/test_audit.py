@@ -12,7 +12,7 @@ import pytest
 import chainframe as cf
 from chainframe.testing import LocalService
 from reference_client import ENDPOINTS
-from strict_server import Request, Response, StrictServer, page_of, rows_of
+from strict_server import API_KEY, Request, Response, StrictServer, page_of, rows_of
 
 Row = dict[str, Any]
 
@@ -159,6 +159,22 @@ def test_page_of_another_chain_is_dropped(server: StrictServer) -> None:
     server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xaa"}], chainShortName="ELSEWHERE"))
     with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match="ELSEWHERE"):
         assert len(client.tokens().collect()) == 0
+
+
+def test_text_of_the_service_in_a_report_is_on_one_line_and_without_secrets(server: StrictServer) -> None:
+    name = f"\x1b[31m{API_KEY}\nsecond line {'x' * 5_000}"
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xaa"}], chainShortName=name))
+    server.on("blocks", page_of("blocks", [{"hash": "0xaa", f"a\x1b\n{API_KEY}": "x"}]))
+    with server.client() as client:
+        with pytest.warns(cf.IncompleteResultWarning) as warned:
+            reasons = client.tokens().collect().report.reasons
+        unknown = client.blocks().collect().report.members_unknown
+    shown = [*map(str, reasons), *unknown, str(warned[0].message)]
+    assert len(shown) == 3
+    for text in shown:
+        assert API_KEY not in text
+        assert text.isprintable()
+        assert len(text) < 400
 
 
 def listed(call: str, view: Callable[[int, Request], list[Row]], **members: object) -> Callable[[Request], Response]:
