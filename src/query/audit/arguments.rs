@@ -10,6 +10,17 @@ use crate::query::request::Query;
 #[derive(Debug, Default)]
 pub struct Arguments {
     conditions: Vec<Condition>,
+    /// The times of records of later blocks than those that the heights were found by.
+    later: Option<LaterBlocks>,
+}
+
+#[derive(Debug)]
+struct LaterBlocks {
+    /// Height of the newest block that was known.
+    newest: i64,
+    /// Column of the height.
+    height: usize,
+    times: Condition,
 }
 
 #[derive(Debug)]
@@ -93,8 +104,20 @@ impl Arguments {
         let mut params = query.endpoint().params.iter();
         let Some(param) = params.find(|param| matches!(param.role, ParamRole::TimeOfHeight(..))) else { return };
         let columns: Vec<usize> = param.bounds.iter().filter_map(|(name, _)| record.position(name)).collect();
-        let test = Test::Between(low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX));
-        self.conditions.push(Condition { parameter: param.name, columns, test });
+        let (low, high) = (low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX));
+        let times = || Condition { parameter: param.name, columns: columns.clone(), test: Test::Between(low, high) };
+        self.conditions.push(times());
+        let later = query.options().known_newest.zip(record.height());
+        self.later = later.map(|(newest, height)| LaterBlocks { newest, height, times: times() });
+    }
+
+    /// True if a record is outside of the times that are wanted, in a later block than those that the heights were found
+    /// by.
+    pub fn is_of_other_time(&self, columns: &Columns, row: usize) -> bool {
+        self.later.as_ref().is_some_and(|later| {
+            matches!(columns.value(later.height, row), Value::Integer(height) if height > later.newest)
+                && !later.times.is_possible(columns, row)
+        })
     }
 
     /// Adds the height of one slice of a range of heights.
@@ -105,7 +128,7 @@ impl Arguments {
             columns: vec![column],
             test: Test::Between(height, height),
         });
-        Self { conditions: conditions.collect() }
+        Self { conditions: conditions.collect(), later: None }
     }
 
     pub fn are_empty(&self) -> bool {

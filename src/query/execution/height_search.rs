@@ -79,7 +79,7 @@ impl Floor {
     }
 }
 
-/// State of a search. Times do not decrease with height.
+/// State of a search. Times are assumed not to decrease with height.
 #[derive(Debug)]
 pub(super) struct Search {
     time: i64,
@@ -255,6 +255,11 @@ impl Search {
     /// True if a height has no block, or one without transactions.
     pub fn is_empty(&self, height: i64) -> bool {
         self.empty.contains(&height)
+    }
+
+    /// True if a known block is earlier than one below it, although times are assumed not to decrease with height.
+    pub fn has_falling_times(&self) -> bool {
+        !self.known.values().is_sorted()
     }
 
     pub fn found(&self) -> TimePosition {

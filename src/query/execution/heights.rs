@@ -214,6 +214,12 @@ impl<'c> ChainHeights<'c> {
         self.hashes.get(&height).map(|hash| Anchor { height, block_hash: hash.clone() })
     }
 
+    /// True if a response showed a block that is earlier than one below it.
+    pub fn has_falling_times(&self) -> bool {
+        let is_listed = self.head.as_ref().is_some_and(|head| !head.blocks.values().is_sorted());
+        is_listed || self.search.as_ref().is_some_and(Search::has_falling_times)
+    }
+
     /// True if a response showed that a height has no block, or one without transactions.
     pub fn is_absent(&self, height: i64) -> bool {
         self.search.as_ref().is_some_and(|search| search.is_empty(height))

@@ -66,8 +66,11 @@ impl QueryStart {
         }
         let Some(range) = range(query) else { return split_list(query, num_partitions, report).await };
         let Some((low, high)) = bounds(query, &range)? else { return split_list(query, num_partitions, report).await };
+        // A range without an end is cut below the newest block that was known.
+        let open_at = query.options().known_newest.filter(|_| !query.args().iter().any(|(name, _)| name == range.high));
         let mut partitions = Vec::new();
         for (index, (low, high)) in split(low, high, num_partitions).into_iter().enumerate() {
+            let high = (open_at != Some(high)).then_some(high);
             partitions.push(Self::from(within(query, &range, low, high, index > 0)?));
         }
         if range.is_list {
@@ -163,25 +166,27 @@ fn range(query: &Query) -> Option<Range> {
     })
 }
 
-/// Both ends of a range, if both are given.
+/// Both ends of a range, if both are given, or the upper one is that of the newest block.
 fn bounds(query: &Query, range: &Range) -> Result<Option<(i64, i64)>, Error> {
     let args = query.canonical_args()?;
     let low = args.get(range.low).and_then(serde_json::Value::as_i64);
     let high = args.get(range.high).and_then(serde_json::Value::as_i64);
-    Ok(low.zip(high))
+    let newest = query.options().known_newest.filter(|newest| low.is_some_and(|low| low <= *newest));
+    Ok(low.zip(high.or(newest)))
 }
 
-fn within(query: &Query, range: &Range, low: i64, high: i64, is_later: bool) -> Result<Query, Error> {
-    let ends = [(range.low, low), (range.high, high)].map(|(name, value)| {
+fn within(query: &Query, range: &Range, low: i64, high: Option<i64>, is_later: bool) -> Result<Query, Error> {
+    let ends = [(range.low, Some(low)), (range.high, high)].into_iter().filter_map(|(name, value)| {
+        let value = value?;
         let arg = match range.kind {
             ParamKind::Time => Arg::Time(value * 1_000),
             _ => Arg::Integer(value.to_string()),
         };
-        (name.to_owned(), arg)
+        Some((name.to_owned(), arg))
     });
     // Records without a time are returned with any range of times; the first partition includes them.
     let exclude_undated = is_later && range.kind == ParamKind::Time;
-    query.with_args(ends.into(), exclude_undated)
+    query.with_args(ends.collect(), exclude_undated)
 }
 
 /// Splits a range of integers, both ends included, into up to `num_parts` as even as possible, none empty.

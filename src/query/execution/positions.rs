@@ -76,6 +76,11 @@ impl<'q> Positions<'q> {
         self.heights.newest().await
     }
 
+    /// True if a response showed a block that is earlier than one below it.
+    pub fn has_falling_times(&self) -> bool {
+        self.heights.has_falling_times()
+    }
+
     /// The records that responses showed; none if they are of another list than that of the query.
     pub fn shown(self, query: &Query) -> ShownRecords {
         self.heights.shown(query)
@@ -112,6 +117,7 @@ impl<'q> Positions<'q> {
         let (position, max_age) = self.searched(time).await?;
         if let (Some(kept), TimePosition::At(height)) = (&self.kept, position)
             && self.report.empty_responses_reason().is_none()
+            && !self.heights.has_falling_times()
         {
             kept.put(time, height, &self.heights).await;
         }

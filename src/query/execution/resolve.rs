@@ -14,6 +14,12 @@ use crate::query::results::SharedReport;
 /// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
 const RECENT: i64 = 364 * 86_400_000;
 
+/// Height of the newest block of a chain that shows no block.
+const NO_BLOCK: i64 = -1;
+
+const FALLING_TIMES: &str =
+    "A block is earlier than a block below it: of a range of times, blocks at its ends may be missing";
+
 /// A query with its range of heights.
 pub(super) struct ResolvedRange {
     pub query: Query,
@@ -63,15 +69,25 @@ async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedRepo
     let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, &heights).await?.into()) };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut open_end = None;
+    let mut known_newest = None;
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             TimePosition::At(height) => Some(height),
-            TimePosition::Newest(height) => {
+            TimePosition::Newest(height) if is_expanded => {
                 open_end = Some(height);
                 open_end
             }
+            TimePosition::NoBlock if is_expanded => return empty(query, Some(0)),
+            // The list may have later blocks than the one that shows the newest block.
+            TimePosition::Newest(height) => {
+                known_newest = Some(height);
+                None
+            }
+            TimePosition::NoBlock => {
+                known_newest = Some(NO_BLOCK);
+                None
+            }
             TimePosition::Before(_) => return empty(query, None),
-            TimePosition::NoBlock => return empty(query, Some(0)),
             TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
                 return empty(query, None);
@@ -91,17 +107,29 @@ async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedRepo
     let start = match start_time {
         // Both ends of a range of times are included: it begins above the last block that is earlier.
         Some(time) => match heights.find(time - 1).await? {
-            TimePosition::At(height) | TimePosition::Newest(height) => Some(height + 1),
+            TimePosition::At(height) => Some(height + 1),
+            TimePosition::Newest(height) => {
+                known_newest = Some(height);
+                Some(height + 1)
+            }
+            TimePosition::NoBlock if is_expanded => return empty(query, Some(0)),
+            TimePosition::NoBlock => {
+                known_newest = Some(NO_BLOCK);
+                None
+            }
             TimePosition::Before(first) => Some(first),
             TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
                 Some(first)
             }
-            TimePosition::NoBlock => return empty(query, Some(0)),
         },
         None => start_height,
     };
-    let resolved = query.with_heights(start, end)?.with_shown_records(heights.shown(query));
+    if heights.has_falling_times() {
+        report.add_reason(FALLING_TIMES);
+    }
+    let resolved = query.with_heights(start, end)?.with_later_blocks(known_newest);
+    let resolved = resolved.with_shown_records(heights.shown(query));
     let query = resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time)));
     Ok(ResolvedRange { query, open_end })
 }

@@ -13,6 +13,9 @@ use crate::query::request::Query;
 use crate::query::results::SharedReport;
 use crate::query::snapshot::Rows;
 
+/// Characters of the name of another chain that a reason shows.
+const MAX_CHAIN_NAME: usize = 80;
+
 /// Rows of a response that belong to the result, in its order.
 pub(super) enum Selection {
     All,
@@ -77,7 +80,7 @@ impl Selector<'_> {
     /// Selects among the rows of a page that the reader accepted.
     pub fn select(&self, page: &Page, columns: &Columns) -> Selection {
         if self.is_of_other_chain(page) {
-            let name = page.chain_short_name.clone().unwrap_or_default();
+            let name = self.query.client().shown(page.chain_short_name.as_deref().unwrap_or_default(), MAX_CHAIN_NAME);
             let text = format!("The API returned records of the chain {name} in place of {}", self.query.chain());
             self.drop_rows(columns.rows(), text);
             return Selection::Rows(Vec::new());
@@ -116,7 +119,7 @@ impl Selector<'_> {
         let height = self.query.slices().height(self.slice);
         let own = height.map(|height| Arguments::of_height(columns.record().height(), height));
         let mut kept = Vec::with_capacity(columns.rows());
-        for row in 0..columns.rows() {
+        for row in (0..columns.rows()).filter(|row| !self.arguments.is_of_other_time(columns, *row)) {
             let by_slice = own.as_ref().and_then(|arguments| arguments.contradicted(columns, row));
             match by_slice.or_else(|| self.arguments.contradicted(columns, row)) {
                 None => kept.push(row as u32),

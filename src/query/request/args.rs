@@ -26,6 +26,10 @@ pub struct Options {
     /// Unix milliseconds between which a range of heights was found, both ends included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<TimeRange>,
+    /// Height of the newest block that was known then, -1 without one, if an end of the range was looked for above it. The
+    /// list may have later blocks, whose records are selected by their times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_newest: Option<i64>,
     /// True for all but the first partition of a time range: records without a time belong to the first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclude_undated: bool,

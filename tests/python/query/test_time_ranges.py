@@ -15,7 +15,8 @@ from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 DAY = timedelta(days=1)
 MILLISECOND = timedelta(milliseconds=1)
@@ -303,3 +304,104 @@ def test_resumed_search_believes_no_height_of_the_run_before(server: StrictServe
     serve(60)
     heights = [record.height for record in client.resume(query.cursor)]
     assert heights == list(range(61, 115))
+
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+HEIGHTS = 60
+
+
+def time_of(height: int) -> datetime:
+    return BEGIN + timedelta(seconds=600 * height)
+
+
+def service_of(listed: int, times: dict[int, datetime] | None = None) -> LocalService:
+    """Lists of 60 blocks, of which the lists that show the blocks of a chain have the first."""
+    times = times or {height: time_of(height) for height in range(HEIGHTS)}
+    crossing = [
+        cf.CrossChainTransaction(zone_block_time=times[height], zone_block_height=height, id=f"0x{height:064x}")
+        for height in reversed(range(HEIGHTS))
+    ]
+    blocks = [
+        cf.Block(height=height, block_time=times[height], hash=f"0x{height:064x}") for height in reversed(range(listed))
+    ]
+    transfers: list[dict[str, Any]] = [
+        {
+            "height": height,
+            "transaction_time": times[height],
+            "tx_id": f"0x{height:064x}",
+            "block_hash": f"0x{height:064x}",
+            "from_address": address,
+            "to_address": "0x" + "b" * 40,
+        }
+        for height in reversed(range(HEIGHTS))
+        for address in ADDRESSES
+    ]
+    chain = [row for row in transfers if row["from_address"] == ADDRESSES[0] and row["height"] < listed]
+    service = LocalService(
+        transactions=0, simulated=True, data={"cross_chain_transactions": crossing, "blocks": blocks}
+    )
+    service.load(
+        "transactions", [{name: value for name, value in row.items() if "_address" not in name} for row in chain]
+    )
+    service.load("address_transactions", transfers)
+    return service
+
+
+ADDRESSES = ["0x" + "a" * 40, "0x" + "c" * 40]
+LISTS: dict[str, tuple[Callable[..., cf.Query[Any]], str, int]] = {
+    "cross chain": (lambda client, **times: client.cross_chain_transactions(**times), "zone_block_height", 1),
+    "an address": (lambda client, **times: client.address_transactions(ADDRESSES[0], **times), "height", 1),
+    "a set": (lambda client, **times: client.address_transactions(ADDRESSES, **times), "height", 2),
+}
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("behind", [0, 1, 20, HEIGHTS])
+@pytest.mark.parametrize("of", LISTS)
+def test_list_that_is_ahead_of_the_blocks_of_its_chain_has_all_records_of_a_range_of_times(
+    of: str, behind: int, tmp_path: Path
+) -> None:
+    call, column, each = LISTS[of]
+    with service_of(HEIGHTS - behind) as service, service.client(rate_limit=None) as client:
+        cached = service.client(rate_limit=None, cache=tmp_path)
+        for start, end in ((35, 45), (35, 59), (35, 70), (50, 55), (35, None), (None, 45), (55, 70)):
+            times = {"start_time": start and time_of(start), "end_time": end and time_of(end)}
+            given = {name: time for name, time in times.items() if time}
+            query = call(client, **given)
+            expected = [
+                height
+                for height in reversed(range(HEIGHTS))
+                if (start or 0) <= height <= (HEIGHTS if end is None else end)
+                for _ in range(each)
+            ]
+            found = query.collect()
+            assert sorted((getattr(record, column) for record in found), reverse=True) == expected
+            assert {reason for reason in found.report.reasons if "12 months" not in reason} == set()
+            assert found.report.dropped == 0
+            again = call(cached, **given)
+            for _ in range(2):
+                assert sorted((getattr(record, column) for record in again.collect()), reverse=True) == expected
+            parts = [getattr(record, column) for part in query.partitions(3) for record in part.collect()]
+            assert sorted(parts, reverse=True) == expected
+            assert (query.estimate().records_range[1] or HEIGHTS) >= len(expected)
+            if each == 1:
+                next(iter(query), None)
+                assert len(client.resume(query.cursor).collect()) == max(len(expected) - 1, 0)
+                assert [getattr(record, column) for record in call(client, max_items=3, **given)] == expected[:3]
+
+
+def test_range_that_ends_at_the_newest_block_takes_no_further_request() -> None:
+    with service_of(HEIGHTS) as service, service.client(rate_limit=None) as client:
+        inside = client.cross_chain_transactions(start_time=time_of(35), end_time=time_of(58)).collect()
+        newest = client.cross_chain_transactions(start_time=time_of(35), end_time=time_of(70)).collect()
+    assert (len(inside), len(newest)) == (24, 25)
+    assert newest.report.requests <= inside.report.requests
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_blocks_that_are_earlier_than_those_below_them_are_a_reason_of_a_range_of_times() -> None:
+    times = {height: time_of(height - 5 if height % 7 == 5 else height) for height in range(HEIGHTS)}
+    with service_of(HEIGHTS, times) as service, service.client(rate_limit=None) as client:
+        found = client.cross_chain_transactions(start_time=time_of(20), end_time=time_of(40)).collect()
+        assert any("A block is earlier than a block below it" in reason for reason in found.report.reasons)
+        assert client.cross_chain_transactions(start_height=20).collect().report.complete

@@ -72,7 +72,7 @@ fn key_of(start: &QueryStart) -> Result<Key, Error> {
     let options = start.query().options();
     let mut asked = start.canonical_json()?;
     asked["exclude_undated"] = options.exclude_undated.into();
-    asked["times"] = serde_json::to_value(options.times).unwrap_or_default();
+    asked["times"] = serde_json::to_value((options.times, options.known_newest)).unwrap_or_default();
     Ok(key(start.query(), start.query().endpoint().name, &asked))
 }
 

@@ -61,6 +61,13 @@ impl Query {
         Ok(Self { max_items, page_size, projection, is_followed, ..query })
     }
 
+    /// Query for a range of heights as `with_heights` makes it, of which records of blocks above `newest` are selected by
+    /// their times.
+    pub(in crate::query) fn with_later_blocks(self, newest: Option<i64>) -> Self {
+        let known_newest = newest.or(self.options.known_newest);
+        Self { options: Options { known_newest, ..self.options }, ..self }
+    }
+
     /// True if an argument says which heights or times are wanted.
     fn is_of_range(&self, name: &str) -> bool {
         let param = self.endpoint.param(name);
