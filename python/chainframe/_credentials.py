@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from datetime import datetime
+from threading import Thread
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,12 @@ class Credentials:
     expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.expires_at is not None and self.expires_at.tzinfo is None:
+        if self.expires_at is None:
+            return
+        if not isinstance(self.expires_at, datetime):
+            message = f"expires_at must be a datetime with a time zone; got {type(self.expires_at).__name__}"
+            raise TypeError(message)
+        if self.expires_at.tzinfo is None:
             message = f"expires_at ({self.expires_at}) must have a time zone; pass datetime.now(UTC) + timedelta(...)"
             raise ValueError(message)
 
@@ -50,3 +57,26 @@ class Credentials:
     def __reduce__(self) -> NoReturn:
         message = "cannot pickle credentials: pass the callable that issues them, which is pickled by its name"
         raise TypeError(message)
+
+
+class _Answer(Protocol):
+    """Receives what a callable issues, for the core."""
+
+    def begin(self) -> None: ...
+    def issued(self, credentials: object) -> None: ...
+    def failed(self, name: str) -> None: ...
+
+
+def start(issue: Callable[[], object], answer: _Answer) -> None:
+    """Call `issue` in a thread of Python's own, for whose end an exit of the interpreter does not wait."""
+    Thread(target=_issue, args=(issue, answer), name="chainframe-credentials", daemon=True).start()
+
+
+def _issue(issue: Callable[[], object], answer: _Answer) -> None:
+    answer.begin()
+    try:
+        issued = issue()
+    except BaseException as error:  # noqa: BLE001 - the error of the request says which one
+        answer.failed(type(error).__name__)
+    else:
+        answer.issued(issued)

@@ -34,6 +34,11 @@ pub trait CredentialSource: Send + Sync {
     /// Asks for credentials. The core awaits them in a task, which must not be blocked meanwhile.
     fn issue(&self) -> BoxFuture<'static, Result<Issued, Error>>;
 
+    /// True if this thread issues the credentials: a request that waits for them would wait for itself.
+    fn is_issuing_here(&self) -> bool {
+        false
+    }
+
     /// Name of the account, whatever its credentials are.
     fn account(&self) -> &str;
 }

@@ -161,6 +161,11 @@ impl Client {
         self.settings() == other.settings() && self.account_name() == other.account_name()
     }
 
+    /// True if this thread issues the credentials of the client, for which each of its requests would wait.
+    pub fn is_issuing_here(&self) -> bool {
+        self.environment().credentials.as_ref().is_some_and(|source| source.is_issuing_here())
+    }
+
     fn account_name(&self) -> &str {
         self.inner.shared.account.name(self.settings())
     }

@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
-use super::error::Error;
+use super::error::{Error, Phase};
 use super::in_flight::InFlightPermit;
 use super::transport::{Response, TransportError};
 use super::{Client, sign};
 use crate::cassette::{self, Outcome, Sender};
+use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
 /// The right to make one attempt.
@@ -90,7 +91,7 @@ impl Client {
         cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
         self.inner.bounds.check(1)?;
         self.note_sent(settings.cassette.is_some());
-        self.inner.shared.account.usable(self.now()).await?;
+        self.in_deadline(self.inner.shared.account.usable(self.now())).await?;
         let queued = Instant::now();
         // It comes first: a permit of the rate limiter is to be used at once.
         let permit = if Bug::PermitPerQuery.is_planted() { None } else { Some(self.in_flight().acquire().await) };
@@ -102,6 +103,18 @@ impl Client {
         self.inner.bounds.take()?;
         self.inner.shared.usage.add_request(is_retry, held_back);
         Ok(Admission::Permit { _permit: permit, waited: queued.elapsed() })
+    }
+
+    /// Waits for credentials up to the deadline of a request. In a simulation, time does not pass while a callable of the
+    /// caller issues them.
+    pub(super) async fn in_deadline<T>(&self, asking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let is_simulated = self.inner.shared.environment.virtual_time.is_some();
+        let Some(deadline) = self.settings().deadline.filter(|_| !is_simulated) else { return asking.await };
+        tokio::time::timeout(deadline, asking).await.unwrap_or_else(|_| {
+            let problem = format!("not issued within the deadline of {} s", deadline.as_secs_f64());
+            let problem = Message::new(problem).hint(Hint::raise(&["deadline"]));
+            Err(Error::Timeout { endpoint: "credentials", phase: Phase::Deadline, problem, attempts: 0 })
+        })
     }
 
     /// Counts a request, if the origin of the client is kept.

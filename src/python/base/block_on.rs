@@ -172,7 +172,7 @@ pub fn block_on_interruptible<T: Send + 'static>(
 }
 
 fn wait_for(py: Python<'_>, client: &Client, interrupt: &dyn Interrupt, work: Work) -> PyResult<()> {
-    log::check_not_in_handler()?;
+    check_may_wait(client)?;
     let context = log::refresh(py)?;
     if let Some(time) = client.virtual_time() {
         check_process(time)?;
@@ -196,6 +196,17 @@ fn wait_for(py: Python<'_>, client: &Client, interrupt: &dyn Interrupt, work: Wo
             return Ok(());
         }
     }
+}
+
+/// Raises where a request would wait for this thread.
+pub fn check_may_wait(client: &Client) -> PyResult<()> {
+    log::check_not_in_handler()?;
+    if client.is_issuing_here() {
+        return Err(errors::context(
+            "credentials cannot wait for a request of its own client (would deadlock); use another client in it",
+        ));
+    }
+    Ok(())
 }
 
 /// Raises in a forked child, which cannot use a simulation of its parent.

@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
-use super::block_on::{AbortOnDrop, Work, check_process, spawn};
+use super::block_on::{AbortOnDrop, Work, check_may_wait, check_process, spawn};
 use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
 use super::log;
+
 use super::once::{MadeOnce, interned};
 use crate::client::Client;
 use crate::virtual_time::VirtualTime;
@@ -34,7 +35,7 @@ pub(super) struct FutureAwaiter {
 impl FutureAwaiter {
     pub fn start(py: Python<'_>, client: &Client, future: Work) -> PyResult<Self> {
         static GET_RUNNING_LOOP: MadeOnce<PyAny> = MadeOnce::new();
-        log::check_not_in_handler()?;
+        check_may_wait(client)?;
         if finalize::is_closing() {
             return Err(errors::context("the interpreter is shutting down"));
         }

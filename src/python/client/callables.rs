@@ -82,7 +82,7 @@ impl Callables {
     pub fn environment(&self, py: Python<'_>, signed: bool) -> PyResult<Environment> {
         let observer: Arc<dyn Observer> = Arc::new(AttemptObserver(self.on_attempt.callable().cloned()));
         let source = self.credentials.callable().map(|callable| CallableSource::new(py, callable.clone(), signed));
-        let credentials = source.transpose()?.map(|source| Arc::new(source) as Arc<dyn CredentialSource>);
+        let credentials = source.map(|source| Arc::new(source) as Arc<dyn CredentialSource>);
         Ok(Environment { observer: Some(observer), credentials, ..Environment::default() })
     }
 

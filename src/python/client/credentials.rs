@@ -1,7 +1,8 @@
 //! `credentials`: a callable of the caller that issues credentials. It may wait for a network, so that it runs in a thread of
 //! its own, never in one of the core.
 
-use std::sync::Arc;
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -25,23 +26,29 @@ pub struct CallableSource {
     signed: bool,
 }
 
+thread_local! {
+    /// The callable that this thread runs.
+    static ISSUING: Cell<*const Callable> = const { Cell::new(std::ptr::null()) };
+}
+
 impl CallableSource {
-    pub fn new(py: Python<'_>, callable: Arc<Callable>, signed: bool) -> PyResult<Self> {
-        let hash = callable.get(py).map(|callable| callable.bind(py).hash()).transpose()?.unwrap_or_default();
-        // Equal callables issue the credentials of one account.
-        Ok(Self { callable, account: format!("callable {hash}"), signed })
+    pub fn new(py: Python<'_>, callable: Arc<Callable>, signed: bool) -> Self {
+        let given = callable.get(py);
+        let hash = given.as_ref().and_then(|given| given.bind(py).hash().ok());
+        // Equal callables issue the credentials of one account. One without a hash is equal to itself only.
+        let account = hash.map_or_else(|| format!("callable at {:p}", callable), |hash| format!("callable {hash}"));
+        Self { callable, account, signed }
     }
 }
 
 impl CredentialSource for CallableSource {
     fn issue(&self) -> BoxFuture<'static, Result<Issued, Error>> {
-        let callable = self.callable.clone();
-        let signed = self.signed;
-        let (answer, issued) = oneshot::channel();
+        let (sender, issued) = oneshot::channel();
+        let answer = Answer { callable: self.callable.clone(), signed: self.signed, sender: Mutex::new(Some(sender)) };
         Box::pin(async move {
             let thread = thread::Builder::new().name("chainframe-credentials".into()).spawn(move || {
                 let Some(_permit) = finalize::enter() else { return };
-                Python::try_attach(|py| drop(answer.send(call(py, &callable, signed))));
+                Python::try_attach(|py| answer.start(py));
             });
             thread.map_err(|error| problem(format!("could not be asked for: {error}")))?;
             match issued.await {
@@ -51,19 +58,65 @@ impl CredentialSource for CallableSource {
         })
     }
 
+    fn is_issuing_here(&self) -> bool {
+        ISSUING.get() == Arc::as_ptr(&self.callable)
+    }
+
     fn account(&self) -> &str {
         &self.account
     }
 }
 
-/// The text of an exception may have a secret in it, and is not repeated.
-fn call(py: Python<'_>, callable: &Callable, signed: bool) -> Result<Issued, Error> {
-    let callable = callable.get(py).ok_or_else(|| problem("are those of a client that was collected"))?;
-    let issued = callable.call0(py).map_err(|error| {
-        let name = type_name(error.value(py));
-        problem(format!("raised {name}: no request was sent; call it yourself to see why"))
-    })?;
-    let issued = issued.bind(py);
+/// Receives what the callable issues, in the thread that runs it.
+#[pyclass(frozen)]
+struct Answer {
+    callable: Arc<Callable>,
+    signed: bool,
+    sender: Mutex<Option<oneshot::Sender<Result<Issued, Error>>>>,
+}
+
+impl Answer {
+    /// Has the callable run in a thread that Python starts: one that waits in it when the interpreter finalizes must have no
+    /// frame of this module, and no one has to wait for it.
+    fn start(self, py: Python<'_>) {
+        let Some(callable) = self.callable.get(py) else {
+            return self.send(Err(problem("are those of a client that was collected")));
+        };
+        let started = Bound::new(py, self).and_then(|answer| {
+            let started = py.import("chainframe._credentials")?.call_method1("start", (callable, &answer));
+            if let Err(error) = &started {
+                answer.get().send(Err(problem(format!("could not be asked for: {}", type_name(error.value(py))))));
+            }
+            started.map(drop)
+        });
+        drop(started);
+    }
+
+    fn send(&self, issued: Result<Issued, Error>) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The request may have been given up.
+        let _ = sender.map(|sender| sender.send(issued));
+    }
+}
+
+#[pymethods]
+impl Answer {
+    fn begin(&self) {
+        ISSUING.set(Arc::as_ptr(&self.callable));
+    }
+
+    fn issued(&self, issued: &Bound<'_, PyAny>) {
+        self.send(checked(issued, self.signed));
+    }
+
+    /// The text of an exception may have a secret in it, and is not repeated.
+    fn failed(&self, name: &str) {
+        self.send(Err(problem(format!("raised {name}: no request was sent; call it yourself to see why"))));
+    }
+}
+
+fn checked(issued: &Bound<'_, PyAny>, signed: bool) -> Result<Issued, Error> {
+    let py = issued.py();
     let class = py.import("chainframe._credentials").and_then(|module| module.getattr("Credentials"));
     if !class.is_ok_and(|class| issued.is_instance(&class).unwrap_or(false)) {
         return Err(problem(format!("must return chainframe.Credentials; got {}", type_name(issued))));

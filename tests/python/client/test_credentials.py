@@ -195,3 +195,55 @@ def test_cassette_of_rotated_credentials_has_no_secret_and_replays(service: Loca
     with client_of(service, issue, cassette=Cassette(path, mode="none")) as client:
         assert client.blocks(max_items=5).collect().to_dicts() == blocks
     assert issue.calls == calls
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_callable_that_requests_with_its_own_client_raises(service: LocalService, *, derived: bool) -> None:
+    clients: list[cf.Client] = []
+    raised: list[Exception] = []
+
+    def issue() -> cf.Credentials:
+        try:
+            clients[derived].blocks(max_items=3).collect()
+        except cf.ContextError as error:
+            raised.append(error)
+        return Issuer(service)()
+
+    with client_of(service, issue) as client:
+        clients += [client, client.with_options(timeout=5)]
+        assert len(client.blocks(max_items=3).collect()) == 3
+        assert len(client.blocks(max_items=3).collect()) == 3
+    assert [str(error).startswith("credentials cannot wait for a request of its own") for error in raised] == [True]
+
+
+def test_callable_that_does_not_return_is_given_up_at_the_deadline(service: LocalService) -> None:
+    may_return = threading.Event()
+
+    def issue() -> cf.Credentials:
+        may_return.wait()
+        return Issuer(service)()
+
+    try:
+        with (
+            client_of(service, issue, deadline=0.1) as client,
+            pytest.raises(cf.RequestTimeoutError, match=r"not issued within the deadline of 0\.1 s"),
+        ):
+            client.blocks(max_items=3).collect()
+    finally:
+        may_return.set()
+
+
+def test_callable_without_a_hash_issues_the_credentials_of_its_own_account(service: LocalService) -> None:
+    class Unhashable(Issuer):
+        __hash__ = None  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]
+
+    with client_of(service, Unhashable(service)) as client:
+        assert len(client.blocks(max_items=3).collect()) == 3
+
+
+@pytest.mark.parametrize("expires_at", ["2030-01-01", 1e9, dt.date(2030, 1, 1)])
+def test_expiry_that_is_no_datetime_is_a_type_error(expires_at: Any) -> None:
+    with pytest.raises(
+        TypeError, match=f"^expires_at must be a datetime with a time zone; got {type(expires_at).__name__}$"
+    ):
+        cf.Credentials(SECRET, expires_at=expires_at)

@@ -93,3 +93,25 @@ atexit.register(lambda: print(len(client.blocks(max_items=3).collect())))
 
 def test_an_exit_function_may_collect() -> None:
     assert ends(ATEXIT) == (0, "3\n", "")
+
+
+ISSUING = """
+import atexit, threading
+may_return = threading.Event()
+# Called after the exit function of chainframe, which is registered later.
+atexit.register(lambda: (may_return.set(), ended.wait(20)))
+import chainframe as cf
+begun, ended = threading.Event(), threading.Event()
+def issue():
+    begun.set()
+    print(may_return.wait(5))
+    ended.set()
+client = cf.Client(base_url="http://127.0.0.1:1", credentials=issue)
+threading.Thread(target=client.blocks().collect, daemon=True).start()
+begun.wait()
+"""
+
+
+def test_exit_does_not_wait_for_a_callable_that_issues_credentials() -> None:
+    done = subprocess.run([sys.executable, "-c", ISSUING], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
