@@ -144,10 +144,11 @@ impl Interaction {
                 match std::str::from_utf8(&response.body) {
                     Err(_) => line.base64 = Some(STANDARD.encode(&response.body).into()),
                     Ok(text) => {
-                        // Within JSON strings a line break is escaped, so any other is whitespace between tokens.
-                        on_one_line = text.replace(['\n', '\r'], " ");
-                        line.json = structure(&on_one_line);
-                        if line.json.is_none() {
+                        if structure(text).is_some() {
+                            // Within JSON strings a line break is escaped, so any other is whitespace between tokens.
+                            on_one_line = text.replace(['\n', '\r'], " ");
+                            line.json = structure(&on_one_line);
+                        } else {
                             line.text = Some(text.into());
                         }
                     }

@@ -47,7 +47,8 @@ fn interaction(query: &str, body: &str) -> Interaction {
 
 #[test]
 fn interaction_round_trips_through_its_line() {
-    let bodies: [&[u8]; 7] = [
+    let bodies: [&[u8]; 8] = [
+        b"{\"code\":\"0\",\"data\":[\"a\nb\"]}",
         br#"{"code":0,"a":1.0,"a":0.150851832900380503,"e":2.625E-6,"n":[1e400]}"#,
         b"[]",
         b"null",

@@ -123,9 +123,6 @@ impl Client {
         attempts: &Attempts,
         fetched: &Fetched,
     ) {
-        if fetched.replayed {
-            return;
-        }
         let empty_responses = &self.inner.shared.empty_responses;
         if fetched.page.columns.rows() > 0 {
             // The first page of a list has records as long as the list does.
@@ -140,7 +137,9 @@ impl Client {
         }
         if let Some(empty) = attempts.first_empty {
             empty_responses.on_throttle();
-            self.limiter().convict(empty);
+            if !fetched.replayed {
+                self.limiter().convict(empty);
+            }
         }
     }
 
@@ -153,19 +152,20 @@ impl Client {
         fetched: &Fetched,
         on_send: &(dyn Fn() + Sync),
     ) -> Repetition {
-        if fetched.replayed && self.is_played_out(target) {
-            return Repetition::Needless(None);
-        }
         attempts.first_empty.get_or_insert(fetched.sent);
         let empty_responses = &self.inner.shared.empty_responses;
         let mut verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
+        // A replay has the control request, and as many repetitions as there were, if the recording has them.
         if let Verdict::Check(control) = &verdict
-            && !fetched.replayed
+            && !(fetched.replayed && self.is_played_out(&control.target))
         {
             attempts.repeated.extend(self.check_control(control, on_send).await);
             verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
         }
         let wait = match verdict {
+            Verdict::RepeatAfter(_) if fetched.replayed && self.is_played_out(target) => {
+                return Repetition::Needless(None);
+            }
             Verdict::RepeatAfter(wait) => wait.mul_f64(1.0 + (self.inner.shared.environment.jitter)() / 4.0),
             Verdict::Check(_) => return self.believe(None),
             Verdict::Believe(_) if fetched.replayed => return self.believe(None),
@@ -286,7 +286,7 @@ impl Client {
             return Ok(true);
         }
         let before = account.latest().filter(|latest| Some(latest.generation) == rejected);
-        let current = account.renewed(rejected).await?;
+        let current = self.in_deadline(account.renewed(rejected)).await?;
         // Without those that were rejected, another request has replaced them.
         Ok(before.is_none_or(|before| before.credentials != current.credentials))
     }

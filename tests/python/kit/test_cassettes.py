@@ -365,3 +365,25 @@ def test_only_a_regular_file_is_recorded_into(path: Path, mode: str) -> None:
         with pytest.raises(cf.CassetteError, match=r": is not a regular file; name another to record$"):
             Cassette(other, mode=mode)  # type: ignore[arg-type]
     assert path.is_fifo()
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_replay_of_a_poll_loop_repeats_empty_responses_as_they_were_recorded(path: Path) -> None:
+    """After four confirmed empty responses, one is repeated once, not twice."""
+
+    def poll(client: cf.Client) -> list[tuple[int, int]]:
+        polls = []
+        for _ in range(8):
+            found = client.transactions_by_hash(["0x" + "c" * 64]).collect()
+            newest = client.blocks(max_items=1).collect()
+            polls += [(len(records), records.report.requests) for records in (found, newest)]
+        return polls
+
+    with LocalService(transactions=300, simulated=True) as service:
+        with service.client(cassette=Cassette(path, mode="all")) as client:
+            recorded = poll(client)
+        assert len(set(recorded)) > 2
+    cassette = Cassette(path, mode="none")
+    with cf.Client(cassette=cassette) as client:
+        assert poll(client) == recorded
+    assert cassette.all_played
