@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use settings::{Cache, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT_SETTLE};
-pub use store::Summary;
+pub use store::{Failure, Summary};
 
 use crate::columns::Columns;
 

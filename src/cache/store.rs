@@ -10,6 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
 
 use super::{Anchor, Cache, Entry, Facts, Key, hash, hex};
 use crate::columns::{Columns, from_json, to_json};
@@ -50,13 +51,51 @@ const OLDEST_BEYOND: &str = "
         ) where bytes > ?1
     )";
 
+/// Time for which a database that another process has locked for longer than that is not used.
+const LOCKED: Duration = Duration::from_secs(60);
+
 /// Locks of the databases by directory, for [`Cache::turn`].
 static TURNS: PerProcess<Arc<ForkSafeMutex<Turns>>> = PerProcess::new();
 
-type Turns = HashMap<PathBuf, Arc<Mutex<()>>>;
+type Turns = HashMap<PathBuf, Arc<Mutex<Turn>>>;
 
-/// Problem with the cache, as a sentence.
-pub type Failure = String;
+/// Problem with the cache.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// A sentence.
+    pub text: String,
+    /// True if another process has locked the database.
+    is_locked: bool,
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self { text, is_locked: false }
+    }
+}
+
+/// Knowledge of a database that the tasks of this process share.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// Failure of an operation that found it locked, and its time.
+    locked: Option<(Failure, Instant)>,
+}
+
+impl Turn {
+    /// Returns the outcome of an operation, without trying it for a while after one that found the database locked: each
+    /// would wait as long.
+    pub fn take<T>(&mut self, operation: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        if let Some((failure, at)) = &self.locked
+            && at.elapsed() < LOCKED
+        {
+            return Err(failure.clone());
+        }
+        let outcome = operation();
+        let locked = outcome.as_ref().err().filter(|failure| failure.is_locked);
+        self.locked = locked.map(|failure| (failure.clone(), Instant::now()));
+        outcome
+    }
+}
 
 /// One result that is kept.
 #[derive(Clone, Debug)]
@@ -78,7 +117,7 @@ impl Cache {
     }
 
     /// Waits until no other task of this process uses the database: SQLite would let its thread sleep.
-    pub async fn turn(&self) -> OwnedMutexGuard<()> {
+    pub async fn turn(&self) -> OwnedMutexGuard<Turn> {
         let Ok(turns) = TURNS.get(|| Ok::<_, Infallible>(Arc::default()));
         let turn = turns.lock().entry(self.directory().to_owned()).or_default().clone();
         turn.lock_owned().await
@@ -88,7 +127,7 @@ impl Cache {
     fn open(&self) -> Result<Connection, Failure> {
         let path = self.path();
         if path.is_symlink() {
-            return Err(format!("{} is a symbolic link; remove it, or name what it refers to", path.display()));
+            return Err(format!("{} is a symbolic link; remove it, or name what it refers to", path.display()).into());
         }
         if !path.exists() {
             let mut options = std::fs::OpenOptions::new();
@@ -124,7 +163,8 @@ impl Cache {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
         );
         let removed = if is_damaged && std::fs::remove_file(&path).is_ok() { ", and was removed" } else { "" };
-        format!("{} cannot be used: {error}{removed}", path.display())
+        let is_locked = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        Failure { text: format!("{} cannot be used: {error}{removed}", path.display()), is_locked }
     }
 
     /// Returns what is kept of a result, unless it is too old or not as it was written.

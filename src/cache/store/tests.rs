@@ -115,7 +115,23 @@ fn a_file_that_is_no_database_is_a_failure_and_not_a_result() {
     let directory = Directory::new("foreign");
     let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
     std::fs::write(cache.path(), "something else, longer than the header of a database").unwrap();
-    assert!(cache.get(&key("a", 1), block(), 0).unwrap_err().ends_with(", and was removed"));
+    assert!(cache.get(&key("a", 1), block(), 0).unwrap_err().text.ends_with(", and was removed"));
     cache.put(&key("a", 1), block(), &entry(1, 0), 0).unwrap();
     assert_eq!(count(&cache, &key("a", 1), 0), Some(1));
+}
+
+#[test]
+fn database_that_another_process_has_locked_is_not_waited_for_again() {
+    let cache = Cache::new(std::env::temp_dir(), 12, 60.0, 1 << 20).unwrap();
+    let failure = |code| cache.failed(&rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None));
+    let mut turn = Turn::default();
+    for (code, is_tried_again) in [(rusqlite::ffi::SQLITE_FULL, true), (rusqlite::ffi::SQLITE_BUSY, false)] {
+        assert!(turn.take(|| Err::<(), _>(failure(code))).is_err());
+        let mut is_tried = false;
+        let outcome = turn.take(|| {
+            is_tried = true;
+            Ok(())
+        });
+        assert_eq!((outcome.is_ok(), is_tried), (is_tried_again, is_tried_again));
+    }
 }

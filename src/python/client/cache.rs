@@ -108,8 +108,8 @@ pub fn _restore_cache(directory: PathBuf, settle: i64, max_age: f64, max_bytes: 
     Ok(Cache { inner: cache::Cache::new(directory, settle, max_age, max_bytes)? })
 }
 
-fn failed(problem: String) -> PyErr {
-    CacheError { setting: "directory", problem }.into()
+fn failed(failure: cache::Failure) -> PyErr {
+    CacheError { setting: "directory", problem: failure.text }.into()
 }
 
 /// The cache that a caller passes: a `Cache`, a directory, or none.

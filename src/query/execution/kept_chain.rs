@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::heights::{ChainHeights, block_hash};
-use crate::cache::{Anchor, Cache, Key};
+use crate::cache::{Anchor, Cache, Failure, Key};
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::message::Message;
@@ -53,9 +53,10 @@ pub(super) struct KeptChain<'a> {
 
 impl KeptChain<'_> {
     /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
-    pub async fn noted<T>(&self, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
-        let _turn = self.cache.turn().await;
-        process::long(operation).map_err(|failure| note(self.report, format!("The cache {failure}"))).ok()
+    pub async fn noted<T>(&self, operation: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
+        let mut turn = self.cache.turn().await;
+        let outcome = process::long(|| turn.take(operation));
+        outcome.map_err(|failure| note(self.report, format!("The cache {}", failure.text))).ok()
     }
 
     /// Removes all that is kept of the service: its chain has changed below the settled heights.
