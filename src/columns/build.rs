@@ -120,6 +120,8 @@ impl ColumnsBuilder {
 
     /// For the rows of a response, whose strings stay in its body.
     pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes, projection: Projection) -> Self {
+        // A page may have far fewer rows than were requested.
+        let rows = rows.min(body.len() / EXPECTED_LEN + 1);
         let made = Self::with_builders(record, |column, kind| {
             if projection.contains(column) {
                 Builder::new(kind, rows, 0, StringLayout::Utf8View)

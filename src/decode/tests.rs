@@ -150,6 +150,12 @@ fn invalid_json_is_retryable() {
 }
 
 #[test]
+fn memory_for_a_page_is_that_of_its_body_whatever_was_requested() {
+    let decoded = decoder("blocks").decode_columns(&bytes(&block(r#""hash":"0x1""#)), 1 << 50, Projection::ALL);
+    assert!(matches!(decoded.unwrap(), Envelope::Page(page) if page.columns.rows() == 1));
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "Miri takes an hour for the records")]
 fn responses_are_bounded_in_records() {
     let list = |records: usize| {

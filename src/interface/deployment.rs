@@ -45,6 +45,8 @@ pub struct DeploymentError {
 /// Defaults of the API: main-chain lists end at about 10,000 records, the logs of a transaction at about 1,000.
 const RESULT_WINDOW: u64 = 10_000;
 const LOG_WINDOW: u64 = 1_000;
+/// Records of a page that fits into memory, whatever the service.
+const MAX_PAGE_SIZE: u32 = 1_000_000;
 
 /// Number of records from which a list may have more than its pages show: the limits of the API are approximate.
 pub fn certain_window(window: u64) -> u64 {
@@ -114,8 +116,9 @@ impl Deployment {
 
     /// Sets the largest page of every list; `None` keeps the declared ones.
     pub fn with_max_page_size(self, max_page_size: Option<u32>) -> Result<Self, DeploymentError> {
-        if max_page_size == Some(0) {
-            return Err(DeploymentError { setting: "max_page_size", problem: "must be at least 1; got 0".into() });
+        if let Some(size) = max_page_size.filter(|size| !(1..=MAX_PAGE_SIZE).contains(size)) {
+            let problem = format!("must be between 1 and {MAX_PAGE_SIZE}; got {size}");
+            return Err(DeploymentError { setting: "max_page_size", problem });
         }
         Ok(Self { max_page_size, ..self })
     }

@@ -268,8 +268,9 @@ def test_deployment_with_larger_pages_takes_fewer_requests() -> None:
         assert service.request_log[0]["params"]["limit"] == "100"
         with pytest.raises(cf.InvalidParameterError, match="between 1 and 100"):
             client.transactions(page_size=101)
-    with pytest.raises(cf.ConfigError, match="max_page_size"):
-        cf.Deployment(max_page_size=0)
+    for size in (0, 1_000_001, 2_000_000_000):
+        with pytest.raises(cf.ConfigError, match=f"max_page_size must be between 1 and 1000000; got {size}"):
+            cf.Deployment(max_page_size=size)
 
 
 def test_deployment_without_signatures_needs_the_key_alone() -> None:
