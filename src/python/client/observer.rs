@@ -1,5 +1,6 @@
 //! `on_attempt`: reports of attempts for a callable of the caller.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -13,36 +14,41 @@ use crate::python::base::log;
 use crate::python::base::telemetry;
 
 /// The callable, shared by the clients that the core knows by the same observer.
-#[derive(Default)]
-pub struct Callable(Mutex<Option<Py<PyAny>>>);
+pub struct Callable {
+    /// Locked by threads that hold the interpreter, as one does that forks.
+    callable: Mutex<Option<Py<PyAny>>>,
+    /// False once the callable was cleared. Threads of the core read it.
+    is_set: AtomicBool,
+}
 
 /// Observer of the core that calls it, if there is one, and the function that instrumentation set.
 pub struct AttemptObserver(pub Option<Arc<Callable>>);
 
 impl Callable {
     pub fn new(callable: Py<PyAny>) -> Self {
-        Self(Mutex::new(Some(callable)))
+        Self { callable: Mutex::new(Some(callable)), is_set: AtomicBool::new(true) }
     }
 
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let callable = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let callable = self.callable.lock().unwrap_or_else(PoisonError::into_inner);
         callable.as_ref().map(|callable| callable.clone_ref(py))
     }
 
     fn is_set(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.is_set.load(Ordering::Relaxed)
     }
 
     /// Visits the callable, for the one client that owns it as the garbage collector sees it.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match self.0.try_lock() {
+        match self.callable.try_lock() {
             Ok(callable) => callable.as_ref().map_or(Ok(()), |callable| visit.call(callable)),
             Err(_) => Ok(()),
         }
     }
 
     pub fn clear(&self) {
-        let callable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.is_set.store(false, Ordering::Relaxed);
+        let callable = self.callable.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(callable);
     }
 }

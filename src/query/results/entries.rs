@@ -1,15 +1,17 @@
 //! `Entries`: an append-only list whose snapshots cost nothing.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::process::{ForkSafeGuard, ForkSafeMutex};
 
 /// The first `len` entries of a list that others may be appended to. Clones share the entries; only the owner of a
 /// report appends, so that what a clone contains never changes.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(from = "Vec<T>", into = "Vec<T>", bound(serialize = "T: Clone + Serialize"))]
 pub struct Entries<T> {
-    shared: Arc<Mutex<Vec<T>>>,
+    shared: Arc<ForkSafeMutex<Vec<T>>>,
     len: usize,
 }
 
@@ -20,8 +22,8 @@ impl<T> Default for Entries<T> {
 }
 
 impl<T: Clone> Entries<T> {
-    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> ForkSafeGuard<'_, Vec<T>> {
+        self.shared.lock()
     }
 
     pub(super) fn push(&mut self, entry: T) {
@@ -59,7 +61,7 @@ impl<T: Clone> From<Entries<T>> for Vec<T> {
 
 impl<T> From<Vec<T>> for Entries<T> {
     fn from(entries: Vec<T>) -> Self {
-        Self { len: entries.len(), shared: Arc::new(Mutex::new(entries)) }
+        Self { len: entries.len(), shared: Arc::new(ForkSafeMutex::new(entries)) }
     }
 }
 
