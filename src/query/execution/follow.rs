@@ -184,10 +184,11 @@ impl Follow {
                 unreachable!("it was started above")
             };
             let request = follower.next_request(since.elapsed())?;
-            if matches!(request, Request::Finished | Request::Wait(_))
-                && let Some(event) = self.caught_up()
-            {
-                return Ok(FollowStep::Event(Box::new(event)));
+            if matches!(request, Request::Finished | Request::Wait(_)) {
+                self.plan.shown.conclude(&self.report);
+                if let Some(event) = self.caught_up() {
+                    return Ok(FollowStep::Event(Box::new(event)));
+                }
             }
             if request == Request::Finished {
                 self.check_end()?;
@@ -203,6 +204,7 @@ impl Follow {
                 Ok(events) => {
                     if !events.is_empty() {
                         self.repeats = 0;
+                        self.plan.shown.conclude(&self.report);
                     }
                     self.take(events);
                 }
@@ -242,6 +244,7 @@ impl Follow {
         self.reads.down = None;
         self.reads.recheck = None;
         // All of the round is void: its pages may be of two moments.
+        self.plan.shown.discard_reasons();
         self.follower().repeat();
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {

@@ -346,7 +346,7 @@ async fn collect(
     };
     let own = run.report().read();
     report.add_cost(&own);
-    run.report().contradictions().into_iter().for_each(|reason| report.add_contradiction(reason));
+    shown.doubt(run.doubts());
     // The last year of an address is all that there is to follow, unless the list ends before it.
     let is_cut = query.endpoint().limit != ResultLimit::LastYear || run.end() == Some(End::ResultWindow);
     match own.reasons.to_vec().into_iter().next() {

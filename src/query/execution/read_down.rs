@@ -41,6 +41,7 @@ impl ReadPage {
 pub(super) struct ReadDown {
     pub run: Run,
     pub returned: u64,
+    shown: ShownLog,
     /// Lowest height so far.
     lowest: Option<i64>,
     /// The part of its cost that is in the report.
@@ -56,20 +57,19 @@ impl ReadDown {
             // A replaced first page can only be requested again while it is held back.
             run: if repeats == 0 { run.returning_first_page_at_once() } else { run },
             returned: 0,
+            shown: shown.clone(),
             lowest: None,
             counted: Report::default(),
         }
     }
 
-    /// Adds the cost so far to the report of the follower.
+    /// Adds the cost so far to the report of the follower, and the reasons to those of the round.
     pub fn add_cost(&mut self, report: &SharedReport) {
         let now = self.run.report().read();
         report.add_cost(&now.since(&self.counted));
         // Other reasons of a round, such as the result window, do not concern the follower.
         let dropped = now.dropped - self.counted.dropped;
-        for reason in self.run.report().contradictions().into_iter().chain(self.run.contradictions()) {
-            report.add_contradiction(reason);
-        }
+        self.shown.doubt(self.run.doubts());
         report.update(|report| report.dropped += dropped);
         self.counted = now;
         if let Some(reason) = self.run.report().empty_responses_reason() {

@@ -20,7 +20,7 @@ use slice::CurrentSlice;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
-use super::reasons::{contradictions, is_last_year};
+use super::reasons::{UNKNOWN_LENGTH, contradictions, is_last_year};
 use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
 use super::shared_heights::SharedHeights;
@@ -217,10 +217,15 @@ impl Run {
         report.complete || self.end() == Some(End::List) && report.reasons.to_vec().iter().all(is_last_year)
     }
 
-    /// Contradictions of a list that was read to its end, of which no more is requested.
-    pub(super) fn contradictions(&self) -> Vec<Message> {
+    /// Contradictions, also of a list that was read to its end and of which no more is requested, and an unknown length.
+    pub(super) fn doubts(&self) -> Vec<Message> {
+        let mut reasons = self.output.report.contradictions();
         let ended = self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.is_cut());
-        ended.map_or_else(Vec::new, |fetcher| contradictions(&self.query, fetcher))
+        reasons.extend(ended.into_iter().flat_map(|fetcher| contradictions(&self.query, fetcher)));
+        if self.end() == Some(End::UnknownLength) {
+            reasons.push(UNKNOWN_LENGTH.into());
+        }
+        reasons
     }
 
     /// Reports the run to an observer.

@@ -1,4 +1,5 @@
-//! `ShownLog`: what the responses to a follower showed, also those whose rows its runs did not return.
+//! `ShownLog`: what the responses to a follower showed, also those whose rows its runs did not return, and reasons to doubt
+//! them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -6,10 +7,12 @@ use std::sync::Arc;
 use super::slice_fetcher::list_spec;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
+use crate::message::Message;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::position;
 use crate::query::follow::{Shown, facts};
 use crate::query::request::Query;
+use crate::query::results::SharedReport;
 use crate::query::snapshot::PageRequest;
 
 /// Lists whose responses are logged.
@@ -25,6 +28,8 @@ enum Logged {
 #[derive(Clone, Default)]
 pub(super) struct ShownLog {
     responses: Arc<ForkSafeMutex<Vec<Shown>>>,
+    /// Reasons why the records of the round so far may not be all, or not those of one list.
+    reasons: Arc<ForkSafeMutex<Vec<Message>>>,
     logged: Logged,
 }
 
@@ -39,6 +44,22 @@ impl ShownLog {
         let is_first = request.page == 1;
         let count = if self.logged == Logged::List { count(query, request, page) } else { None };
         self.responses.lock().push(Shown { rows: facts(&page.columns), is_first, count });
+    }
+
+    /// Adds reasons to doubt what a run of the round returned.
+    pub fn doubt(&self, reasons: Vec<Message>) {
+        self.reasons.lock().extend(reasons);
+    }
+
+    /// Adds the reasons of a round that has concluded to the report.
+    pub fn conclude(&self, report: &SharedReport) {
+        let reasons = std::mem::take(&mut *self.reasons.lock());
+        reasons.into_iter().for_each(|reason| report.add_contradiction(reason));
+    }
+
+    /// Drops the reasons of a reading that is void.
+    pub fn discard_reasons(&self) {
+        self.reasons.lock().clear();
     }
 
     /// Takes what was logged so far.

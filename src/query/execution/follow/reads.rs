@@ -57,6 +57,7 @@ impl Follow {
             Request::Head => {
                 let head = self.plan.head(&self.report).await?;
                 self.reads.down = None;
+                self.plan.shown.discard_reasons();
                 self.follower().on_head(head);
                 Ok(Vec::new())
             }
