@@ -11,6 +11,7 @@ use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;
+use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{ListReader, PageRequest, Rows};
@@ -147,7 +148,7 @@ impl<'q> CountedRange<'q> {
 
     async fn fetch(&self, request: PageRequest, must_have_rows: bool) -> Result<Page, Error> {
         let page = fetch(self.list, 0, request, must_have_rows, self.report).await?;
-        self.shown.add(self.list, &request, &page);
+        self.shown.add(self.list, &request, &page, &Arguments::of(self.list));
         Ok(page)
     }
 }

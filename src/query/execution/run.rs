@@ -339,8 +339,8 @@ impl Run {
     }
 
     fn on_response(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
-        if let Some(shown) = &self.shown {
-            shown.add(&self.query, &request, &page);
+        if let (Some(shown), RunStage::Started(arguments)) = (&self.shown, &self.stage) {
+            shown.add(&self.query, &request, &page, arguments);
         }
         if self.split(&request, &page) {
             return Ok(None);

@@ -79,7 +79,7 @@ pub(super) struct Selector<'a> {
 impl Selector<'_> {
     /// Selects among the rows of a page that the reader accepted.
     pub fn select(&self, page: &Page, columns: &Columns) -> Selection {
-        if self.is_of_other_chain(page) {
+        if is_of_other_chain(self.query, page) {
             let name = self.query.client().shown(page.chain_short_name.as_deref().unwrap_or_default(), MAX_CHAIN_NAME);
             let text = format!("The API returned records of the chain {name} in place of {}", self.query.chain());
             self.drop_rows(columns.rows(), text);
@@ -107,11 +107,6 @@ impl Selector<'_> {
         if rows > 0 {
             self.report.add_dropped(rows as u64, reason);
         }
-    }
-
-    fn is_of_other_chain(&self, page: &Page) -> bool {
-        let mut names = [&page.chain_short_name, &page.chain_full_name].into_iter().flatten();
-        page.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(self.query.chain()))
     }
 
     /// Rows that the result can have under the arguments.
@@ -252,6 +247,12 @@ impl Selector<'_> {
         self.report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
         Selection::Hashes { rows, found, missing }
     }
+}
+
+/// True if a page names another chain than the requested one.
+pub(super) fn is_of_other_chain(query: &Query, page: &Page) -> bool {
+    let mut names = [&page.chain_short_name, &page.chain_full_name].into_iter().flatten();
+    page.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(query.chain()))
 }
 
 fn time_at(times: &TimestampMillisecondArray, row: u32) -> Option<i64> {

@@ -4,12 +4,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::selection::is_of_other_chain;
 use super::slice_fetcher::list_spec;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::position;
+use crate::query::audit::{Arguments, position};
 use crate::query::follow::{Shown, facts};
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -40,10 +41,19 @@ impl ShownLog {
         Self { logged: Logged::Ranges, ..self.clone() }
     }
 
-    pub fn add(&self, query: &Query, request: &PageRequest, page: &Page) {
-        let is_first = request.page == 1;
-        let count = if self.logged == Logged::List { count(query, request, page) } else { None };
-        self.responses.lock().push(Shown { rows: facts(&page.columns), is_first, count });
+    /// Adds a response, without the rows that contradict the request.
+    pub fn add(&self, query: &Query, request: &PageRequest, page: &Page, arguments: &Arguments) {
+        if is_of_other_chain(query, page) {
+            return;
+        }
+        let columns = &page.columns;
+        let is_possible = |row: &u32| arguments.contradicted(columns, *row as usize).is_none();
+        let possible: Vec<u32> = (0..columns.rows() as u32).filter(is_possible).collect();
+        let is_whole = possible.len() == columns.rows();
+        let rows = if is_whole { facts(columns) } else { facts(&columns.take(&possible)) };
+        let has_count = is_whole && self.logged == Logged::List;
+        let count = if has_count { count(query, request, page) } else { None };
+        self.responses.lock().push(Shown { rows, is_first: request.page == 1, count });
     }
 
     /// Adds reasons to doubt what a run of the round returned.

@@ -2,7 +2,8 @@
 //! requests of the next round, so that this round agrees with itself.
 //!
 //! Each response is of one moment. If a round has the block of one of its records, both are of one chain from there down, and
-//! the round has all records below it, unless the list has lost some. A reorganization replaces the blocks above as well.
+//! the round has all records below it, unless the list has lost some. A reorganization replaces the blocks above as well, but
+//! none that was settled when the response came. A round that lacks a record of its own responses is of several moments.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -22,7 +23,14 @@ pub struct Shown {
     pub count: Option<RangeInclusive<u64>>,
 }
 
-/// Records that a round lacks and a discarded one had.
+/// A response and the height up to which its blocks were settled.
+#[derive(Clone, Debug)]
+struct Response {
+    shown: Shown,
+    settled: i64,
+}
+
+/// Records that a round lacks and a response had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
     /// A record of this height.
@@ -34,7 +42,7 @@ pub enum Lacking {
 /// The latest responses of one round or of several.
 #[derive(Clone, Debug, Default)]
 pub struct Responses {
-    latest: VecDeque<Shown>,
+    latest: VecDeque<Response>,
     /// Number of their records.
     rows: usize,
 }
@@ -71,37 +79,66 @@ impl Shown {
         counts.collect()
     }
 
-    /// The greatest height of a record that a round lacks, in a block of its chain. Where records do not show their blocks, those
-    /// of one round are compared by themselves: the round is repeated if the chain was reorganized meanwhile.
-    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>, is_of_round: bool) -> Option<i64> {
-        let is_of_chain = |row: &&RowFacts| match block(row) {
-            Some(block) => round.blocks.contains(&block),
-            None => is_of_round && id(row).is_some_and(|id| round.ids.contains(&id)),
-        };
-        let joint = self.rows.iter().filter(is_of_chain).filter_map(|row| row.height).max()?;
-        let of_chain = self.rows.iter().filter_map(id).filter(|(height, _)| *height <= joint);
-        let missing = of_chain.filter(|id| complete.contains(&id.0) && !round.ids.contains(id));
-        missing.map(|(height, _)| height).max()
+    fn heights(&self) -> impl Iterator<Item = i64> {
+        self.rows.iter().filter_map(|row| row.height)
+    }
+
+    /// The greatest height up to `high` of a record that a round lacks.
+    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>, high: i64) -> Option<i64> {
+        let ids = self.rows.iter().filter_map(id).filter(|(height, _)| *height <= high && complete.contains(height));
+        ids.filter(|id| !round.ids.contains(id)).map(|(height, _)| height).max()
+    }
+}
+
+impl Response {
+    /// The greatest height of a record that a later round lacks, although no reorganization removed it.
+    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>) -> Option<i64> {
+        let blocks = self.shown.rows.iter().filter_map(block);
+        let joint = blocks.filter(|block| round.blocks.contains(block)).map(|(height, _)| height).max();
+        let joint = joint.unwrap_or(i64::MIN);
+        let of_chain = self.shown.missing(round, complete, joint);
+        of_chain.or_else(|| {
+            self.shown.missing(round, complete, self.settled)?;
+            self.shown.missing(round, complete, self.settled_to(round, joint))
+        })
+    }
+
+    /// The settled height, or the one below a block that was replaced above `joint` all the same.
+    fn settled_to(&self, round: &Records, joint: i64) -> i64 {
+        let own: HashSet<Block> = self.shown.rows.iter().filter_map(block).collect();
+        let above = self.shown.heights().min().unwrap_or(i64::MAX).max(joint.saturating_add(1));
+        let others = round.blocks.iter().filter(|block| block.0 >= above && !own.contains(block));
+        others.map(|(height, _)| height - 1).fold(self.settled, i64::min)
     }
 }
 
 impl Responses {
-    pub fn add(&mut self, responses: Vec<Shown>) {
+    /// Adds responses of a time when the chain had at least the height `head`.
+    pub fn add(&mut self, responses: Vec<Shown>, head: i64, settle: i64) {
         for shown in responses {
-            if !self.latest.contains(&shown) {
-                self.rows += shown.rows.len();
-                self.latest.push_back(shown);
+            let settled = shown.heights().fold(head, i64::max).saturating_sub(settle.max(1));
+            self.push(Response { shown, settled });
+        }
+    }
+
+    /// Takes the responses of another round.
+    pub fn append(&mut self, other: &mut Self) {
+        std::mem::take(other).latest.into_iter().for_each(|response| self.push(response));
+    }
+
+    fn push(&mut self, response: Response) {
+        match self.latest.iter_mut().find(|known| known.shown == response.shown) {
+            Some(known) => known.settled = known.settled.max(response.settled),
+            None => {
+                self.rows += response.shown.rows.len();
+                self.latest.push_back(response);
             }
         }
         while self.rows > KEPT
             && let Some(oldest) = self.latest.pop_front()
         {
-            self.rows -= oldest.rows.len();
+            self.rows -= oldest.shown.rows.len();
         }
-    }
-
-    pub fn take(&mut self) -> Vec<Shown> {
-        std::mem::take(self).latest.into()
     }
 
     /// Returns what a round lacks of these responses, or of its own: `rows` are all its records of the heights `complete`,
@@ -109,19 +146,19 @@ impl Responses {
     pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {
         let records =
             Records { ids: rows.iter().filter_map(id).collect(), blocks: rows.iter().filter_map(block).collect() };
-        let own = round.latest.iter().find_map(|shown| shown.missing(&records, complete, true));
-        let missing = own.or_else(|| self.latest.iter().find_map(|shown| shown.missing(&records, complete, false)));
+        let own = round.latest.iter().find_map(|of| of.shown.missing(&records, complete, i64::MAX));
+        let missing = own.or_else(|| self.latest.iter().find_map(|earlier| earlier.missing(&records, complete)));
         missing.map(Lacking::Record).or_else(|| self.fewer_than_counted(round).map(Lacking::Count))
     }
 
     /// The height of a block from which on a response of a round counts fewer records than a discarded one.
     fn fewer_than_counted(&self, round: &Self) -> Option<i64> {
         let mut least: HashMap<Block, u64> = HashMap::new();
-        for (block, count) in self.latest.iter().flat_map(Shown::counts) {
+        for (block, count) in self.latest.iter().flat_map(|response| response.shown.counts()) {
             let known = least.entry(block).or_default();
             *known = (*known).max(*count.start());
         }
-        let mut counts = round.latest.iter().flat_map(Shown::counts);
+        let mut counts = round.latest.iter().flat_map(|response| response.shown.counts());
         let fewer = counts.find(|(block, count)| least.get(block).is_some_and(|least| least > count.end()));
         fewer.map(|((height, _), _)| height)
     }

@@ -36,7 +36,7 @@
 //! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |
 //! | any | | a height that changed is below all that is remembered | `Failed` |
 //! | any | | the list changed while it was read | `Resting`: the round is repeated |
-//! | any, with events | | the round lacks records that a discarded round had | the same |
+//! | any, with events | | the round lacks records that a response of it or of a discarded round showed | the same |
 //! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 

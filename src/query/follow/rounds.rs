@@ -275,12 +275,13 @@ impl Follower {
 
     /// Takes what responses of the round showed, before it takes their rows.
     pub fn on_shown(&mut self, responses: Vec<Shown>) {
-        self.round.shown.add(responses);
+        let head = self.head.map_or(i64::MIN, |head| head.height);
+        self.round.shown.add(responses, head, self.spec.settle);
     }
 
     /// Keeps what the round has shown so far, whose rows are not delivered.
     pub(super) fn discard_responses(&mut self) {
-        self.discarded.add(self.round.shown.take());
+        self.discarded.append(&mut self.round.shown);
     }
 
     /// Forgets the rounds that were discarded, once their contradiction was raised.

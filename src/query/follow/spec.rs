@@ -199,12 +199,12 @@ impl FollowSpec {
         Error::Drift { endpoint: self.endpoint, problem: problem.hints([Hint::RetryLater]) }
     }
 
-    /// The error of a round that lacks records which a discarded round had.
+    /// The error of a round that lacks records which a response showed.
     pub(super) fn lacking(&self, lacking: Lacking) -> Error {
         let problem = match lacking {
             Lacking::Record(height) => format!(
-                "height {height} lacks a record that an earlier response showed, although a block above it is the same; a part \
-                 of the service may lack the record, or the service removed it"
+                "height {height} lacks a record that an earlier response showed, and no reorganization explains it; a part of \
+                 the service may lack the record, or the service removed it"
             ),
             Lacking::Count(height) => format!(
                 "the list has fewer records up to height {height} than an earlier response counted, although the block of this \

@@ -96,3 +96,23 @@ def test_list_whose_length_is_unknown_is_reported(server: StrictServer, call: st
         assert UNKNOWN_LENGTH in query_of(client, call, page_size=3).collect().report.reasons
         report = follow(client, call, undo=False)[1]
         assert (report.complete, report.reasons) == (False, [UNKNOWN_LENGTH])
+
+
+@pytest.mark.parametrize("call", ["address_transactions", "token_transfers"])
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("whole", [{1}, {2}, {3}, {4}, {5}, {2, 3}, {3, 6}])
+def test_due_record_that_a_response_of_a_round_showed_is_delivered(
+    server: StrictServer, call: str, whole: set[int], *, undo: bool
+) -> None:
+    # One part of the service lacks the newest record of the list, and the head of the chain is higher.
+    rows = [row(at, at) for at in [22, 20, *range(18, 5, -1)]]
+    service = Service(server, call, rows, 23)
+
+    def before(response: int) -> None:
+        service.rows = rows if response in whole or response > 15 else rows[1:]
+
+    service.before = before  # type: ignore[method-assign]
+    with server.client(concurrency=1) as client:
+        records, _ = follow(client, call, undo=undo, settle=1)
+    heights = [record.height for record in records]
+    assert heights == [*range(6, 19), 20, *([22] if 22 in service.shown else [])]

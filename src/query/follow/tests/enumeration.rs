@@ -71,9 +71,20 @@ impl Case<'_> {
 
     fn advance(&mut self, run: &Run, chain: &Chain, left: usize, quiet: usize, steps: usize) -> Result<(), String> {
         let mut run = run.clone();
-        match run.step(chain) {
+        match self.step(&mut run, chain) {
             Ok(_) => self.explore(&run, chain, left, quiet.saturating_sub(1), steps + 1),
             Err(error) => self.fail(&run, chain, &error),
+        }
+    }
+
+    /// Takes a step. A round may lack records of its own responses if a change is deeper than the settle distance.
+    fn step(&self, run: &mut Run, chain: &Chain) -> Result<Stepped, Error> {
+        match run.step(chain) {
+            Err(Error::Drift { .. }) if run.follower.spec().settle <= self.depth => {
+                run.follower.repeat();
+                Ok(Stepped::Request)
+            }
+            stepped => stepped,
         }
     }
 
@@ -108,7 +119,7 @@ impl Case<'_> {
         for _ in 0..ROUNDS {
             chain.apply(Change::Grow);
             for _ in 0..QUIET {
-                match run.step(&chain) {
+                match self.step(&mut run, &chain) {
                     Ok(Stepped::Waited) => break,
                     Ok(_) => self.check(&run)?,
                     Err(error) => return self.fail(&run, &chain, &error),

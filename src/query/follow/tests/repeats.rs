@@ -30,8 +30,11 @@ fn round_that_failed_is_read_again_although_it_has_shown_the_head() {
 
 /// A follower whose first round has read all of a chain, and is discarded.
 fn after_discarded(chain: &Chain, changes: Changes, forgets: Forgets) -> Run {
-    let spec = FollowSpec { poll: Poll::Once, forgets, ..spec(changes, 2, 5) };
-    let mut run = Run::new(spec, Start::Height(0));
+    discarded(chain, FollowSpec { forgets, ..spec(changes, 2, 5) })
+}
+
+fn discarded(chain: &Chain, spec: FollowSpec) -> Run {
+    let mut run = Run::new(FollowSpec { poll: Poll::Once, ..spec }, Start::Height(0));
     let has_read = (0..MAX_STEPS).any(|_| {
         run.step(chain).unwrap();
         matches!(run.follower.next_request(Duration::ZERO), Ok(Request::Verify))
@@ -143,6 +146,49 @@ fn records_that_left_the_end_of_the_list_are_not_lacking() {
             run.follower.repeat();
             run.step_to(&chain, Stepped::Finished);
             assert_eq!(run.consumer, run.expected(-1), "{oldest} {changes:?}");
+        }
+    }
+}
+
+/// The specs of lists of which another list shows the head.
+fn sparse(page_size: u64) -> impl Iterator<Item = FollowSpec> {
+    let of = move |changes, forgets| FollowSpec { head: HeadSource::Chain, forgets, ..spec(changes, 2, page_size) };
+    let all = [Changes::Held, Changes::Undone]
+        .into_iter()
+        .flat_map(|changes| [Forgets::Never, Forgets::LastYear].map(|forgets| (changes, forgets)));
+    all.map(move |(changes, forgets)| of(changes, forgets))
+}
+
+#[test]
+fn round_that_lacks_the_newest_record_which_a_response_showed_is_discarded() {
+    let whole = Chain::new(20, 1);
+    for lost in [15..18, 16..18, 17..18] {
+        let mut part = whole.clone();
+        lost.chain(18..20).for_each(|height| part.lose(height, 1));
+        for spec in sparse(5) {
+            let mut later = discarded(&whole, spec.clone());
+            assert_discards(&mut later, &part, &whole);
+            let mut at_once = Run::new(FollowSpec { poll: Poll::Once, ..spec }, Start::Height(0));
+            while at_once.follower.rows_held() == 0 {
+                at_once.step(&part).unwrap();
+            }
+            at_once.follower.on_shown(vec![Shown { rows: whole.list(), is_first: true, count: None }]);
+            assert_discards(&mut at_once, &part, &whole);
+        }
+    }
+}
+
+#[test]
+fn round_after_a_discarded_one_may_lack_records_that_were_not_settled() {
+    for spec in sparse(5) {
+        let chain = Chain::new(20, 1);
+        for depth in 1..=2 {
+            let mut changed = chain.clone();
+            let mut run = discarded(&chain, spec.clone());
+            changed.apply(Change::Remove(depth));
+            (0..20).for_each(|_| changed.apply(Change::GrowEmpty));
+            run.step_to(&changed, Stepped::Finished);
+            assert_eq!(run.consumer, run.expected(-1), "{spec:?} {depth}");
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Change {
     Reorganize(usize),
     /// The newest blocks are replaced by fewer.
     Shrink(usize),
+    /// The newest blocks are replaced by one more, without records of the list.
+    Remove(usize),
     /// A record is added to the block that many below the head.
     Late(usize),
 }
@@ -58,12 +60,9 @@ impl Chain {
         match change {
             Change::Grow => self.grow(1 + self.blocks.len() % 2),
             Change::GrowEmpty => self.grow(0),
-            Change::Reorganize(depth) | Change::Shrink(depth) => {
-                let kept = self.blocks.len().saturating_sub(depth);
-                self.blocks.truncate(kept);
-                let more = if matches!(change, Change::Shrink(_)) { depth - 1 } else { depth + 1 };
-                (0..more).for_each(|_| self.grow(1));
-            }
+            Change::Reorganize(depth) => self.replace_newest(depth, depth + 1, 1),
+            Change::Shrink(depth) => self.replace_newest(depth, depth - 1, 1),
+            Change::Remove(depth) => self.replace_newest(depth, depth + 1, 0),
             Change::Late(below) => {
                 let record = self.next();
                 let height = self.blocks.len().saturating_sub(1 + below);
@@ -72,6 +71,11 @@ impl Chain {
                 }
             }
         }
+    }
+
+    fn replace_newest(&mut self, depth: usize, blocks: usize, records: usize) {
+        self.blocks.truncate(self.blocks.len().saturating_sub(depth));
+        (0..blocks).for_each(|_| self.grow(records));
     }
 
     /// The API returns fewer records of a height.
