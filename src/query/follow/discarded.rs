@@ -141,6 +141,14 @@ impl Responses {
         }
     }
 
+    /// Returns the greatest height of a record, of a settled one unless `unsettled` is true.
+    pub fn highest(&self, unsettled: bool) -> Option<i64> {
+        let heights = self.latest.iter().flat_map(|response| {
+            response.shown.heights().filter(move |height| unsettled || *height <= response.settled)
+        });
+        heights.max()
+    }
+
     /// Returns what a round lacks of these responses, or of its own: `rows` are all its records of the heights `complete`,
     /// from the responses `round`.
     pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {

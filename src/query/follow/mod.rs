@@ -14,7 +14,9 @@
 //! | `HeadFirst` | `Head` | no height became deliverable | `Resting` |
 //! | | | otherwise | `Newest` |
 //! | `Head` | `Head` | the newest block | `Newest` |
-//! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |
+//! | `Newest` | `Newest` | no records, although a response showed some that no reorganization removes | the list changed while it was read |
+//! | | | no records otherwise | `Resting` |
+//! | | | the same page as in the last round, and no height became deliverable | `Resting` |
 //! | | | something new; held back, and the head was not requested in this round | `Head` |
 //! | | | reaches down to what is known | as after `ReadDown` |
 //! | | | reading on takes more requests than reading ranges, or holds too many records | `Range` |

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::discarded::{Responses, Shown};
+use super::discarded::{Lacking, Responses, Shown};
 use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
@@ -93,6 +93,7 @@ impl Follower {
             self.round.pages = 0;
             return Err(self.spec.emptied(highest));
         }
+        self.compare_empty()?;
         self.rest();
         if known.is_some() {
             return Ok(Vec::new());
@@ -100,6 +101,14 @@ impl Follower {
         let state = FollowState::start_after(self.spec.low - 1);
         self.state = Some(state.clone());
         Ok(vec![Event { kind: EventKind::Moved, state }])
+    }
+
+    /// Fails if the list is empty, and had a record that no reorganization removes: a settled one, or any of a list that has
+    /// records of every block.
+    fn compare_empty(&self) -> Result<(), Error> {
+        let is_of_all = self.spec.head == HeadSource::List;
+        let lacking = self.round.shown.highest(true).or_else(|| self.discarded.highest(is_of_all));
+        lacking.map_or(Ok(()), |height| Err(self.spec.lacking(Lacking::Record(height))))
     }
 
     /// Ends a round that delivers nothing.

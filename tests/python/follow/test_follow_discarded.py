@@ -98,6 +98,23 @@ def test_list_whose_length_is_unknown_is_reported(server: StrictServer, call: st
         assert (report.complete, report.reasons) == (False, [UNKNOWN_LENGTH])
 
 
+@pytest.mark.parametrize("call", ["address_transactions", "transactions", "token_transfers"])
+@pytest.mark.parametrize("undo", [False, True])
+def test_list_that_is_empty_after_a_discarded_round_is_an_error(server: StrictServer, call: str, *, undo: bool) -> None:
+    service = Service(server, call, [row(at, at) for at in range(100, 93, -1)], 110)
+
+    def before(response: int) -> None:
+        if response == 3:
+            service.rows = []
+
+    service.before = before  # type: ignore[method-assign]
+    with server.client(concurrency=1) as client:
+        with pytest.raises(cf.PaginationDriftError):
+            follow(client, call, undo=undo)
+        # The discarded rounds are forgotten with the error.
+        assert follow(client, call, undo=undo)[0] == []
+
+
 @pytest.mark.parametrize("call", ["address_transactions", "token_transfers"])
 @pytest.mark.parametrize("undo", [False, True])
 @pytest.mark.parametrize("whole", [{1}, {2}, {3}, {4}, {5}, {2, 3}, {3, 6}])

@@ -192,3 +192,29 @@ fn round_after_a_discarded_one_may_lack_records_that_were_not_settled() {
         }
     }
 }
+
+#[test]
+fn empty_list_of_which_a_discarded_round_showed_settled_records_is_discarded() {
+    let chain = Chain::new(20, 1);
+    let mut empty = chain.clone();
+    empty.forget(20);
+    let of_all_blocks = [Changes::Held, Changes::Undone].map(|changes| spec(changes, 2, 5));
+    for spec in sparse(5).chain(of_all_blocks) {
+        let mut run = discarded(&chain, spec);
+        assert_discards(&mut run, &empty, &chain);
+    }
+}
+
+#[test]
+fn empty_list_of_which_a_discarded_round_showed_only_records_that_were_not_settled_is_believed() {
+    let mut chain = Chain::new(20, 1);
+    chain.forget(18);
+    let mut empty = chain.clone();
+    empty.apply(Change::Remove(2));
+    (0..20).for_each(|_| empty.apply(Change::GrowEmpty));
+    for spec in sparse(1) {
+        let mut run = discarded(&chain, spec.clone());
+        end_of_round(&mut run, &empty).unwrap_or_else(|error| panic!("{spec:?}: {error}"));
+        assert!(run.consumer.is_empty());
+    }
+}
