@@ -233,8 +233,8 @@ impl Follower {
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.state.as_ref().is_some_and(|state| state.highest().is_some());
-            let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(self.spec.settle));
-            self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never }, recent);
+            let young = self.young_from();
+            self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never }, young);
         }
         let stepped =
             if matches!(self.phase, Phase::Newest) { self.on_newest(rows, stop) } else { self.on_older(stop) };

@@ -66,9 +66,9 @@ impl Reading {
         self.complete_from = i64::MIN;
     }
 
-    /// The list begins with the lowest height that was read: what was below `recent` may have left it.
-    pub fn end_forgetful(&mut self, recent: i64) {
-        self.complete_from = self.heights.keys().next().map_or(recent, |lowest| recent.min(*lowest));
+    /// The list begins with the lowest height that was read: what was below `young` may have left it.
+    pub fn end_forgetful(&mut self, young: i64) {
+        self.complete_from = self.heights.keys().next().map_or(young, |lowest| young.min(*lowest));
     }
 
     pub fn rows(&self) -> u64 {

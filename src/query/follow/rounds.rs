@@ -30,11 +30,11 @@ impl Round {
         }
     }
 
-    /// The list has ended. None of its records from `recent` on are a year old.
-    pub fn end_of_list(&mut self, forgets: Forgets, recent: i64) {
+    /// The list has ended. None of its records from `young` on are a year old.
+    pub fn end_of_list(&mut self, forgets: Forgets, young: i64) {
         match forgets {
             Forgets::Never => self.reading.end(),
-            Forgets::LastYear => self.reading.end_forgetful(recent),
+            Forgets::LastYear => self.reading.end_forgetful(young),
         }
     }
 }
@@ -94,6 +94,11 @@ impl Follower {
             return Err(self.spec.emptied(highest));
         }
         self.compare_empty()?;
+        if let Some(Some(highest)) = known
+            && self.round.reading.is_complete(highest)
+        {
+            return self.on_lost_records(stop);
+        }
         self.rest();
         if known.is_some() {
             return Ok(Vec::new());
@@ -109,6 +114,27 @@ impl Follower {
         let is_of_all = self.spec.head == HeadSource::List;
         let lacking = self.round.shown.highest(true).or_else(|| self.discarded.highest(is_of_all));
         lacking.map_or(Ok(()), |height| Err(self.spec.lacking(Lacking::Record(height))))
+    }
+
+    /// Known records are gone from an empty list, and are too young to have left it.
+    fn on_lost_records(&mut self, stop: Stop) -> Step {
+        if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
+            // By a later head they may be old enough.
+            self.phase = Phase::Head;
+            return Ok(Vec::new());
+        }
+        self.round.target = self.target(i64::MIN);
+        self.phase = Phase::ReadDown;
+        self.on_older(stop)
+    }
+
+    /// The height from which on no record is too old for a list that forgets its oldest ones. If the highest known height is
+    /// not, neither are those that may have changed with it.
+    pub(super) fn young_from(&self) -> i64 {
+        let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(self.spec.settle));
+        let is_young = |state: &&FollowState| state.highest().is_some_and(|highest| highest >= recent);
+        let unsettled = self.state.as_ref().filter(is_young).and_then(|state| self.unsettled(state, Stop::List));
+        unsettled.map_or(recent, |lowest| lowest.min(recent))
     }
 
     /// Ends a round that delivers nothing.

@@ -115,6 +115,18 @@ def test_list_that_is_empty_after_a_discarded_round_is_an_error(server: StrictSe
         assert follow(client, call, undo=undo)[0] == []
 
 
+@pytest.mark.parametrize("records", [1, 2, 4])
+def test_reorganization_that_removes_all_records_of_an_address_is_undone(server: StrictServer, records: int) -> None:
+    call = "address_transactions"
+    service = Service(server, call, [row(at, at) for at in range(100, 100 - records, -1)], 101)
+    with server.client() as client:
+        follower: Any = query_of(client, call).follow(start="beginning", poll=None, settle=6, undo=True)
+        assert sum(len(batch) for batch in follower) == records
+        service.rows, service.head = [], 102
+        again = list(query_of(client, call).follow(start=follower.cursor, poll=None, settle=6, undo=True))
+    assert [event.after_height for event in again if isinstance(event, cf.Undo)] == [100 - records]
+
+
 @pytest.mark.parametrize("call", ["address_transactions", "token_transfers"])
 @pytest.mark.parametrize("undo", [False, True])
 @pytest.mark.parametrize("whole", [{1}, {2}, {3}, {4}, {5}, {2, 3}, {3, 6}])

@@ -2,7 +2,7 @@
 
 use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::client::Error;
-use crate::query::follow::{Changes, FollowSpec, HeadSource, Ranges, RoundProof, Start};
+use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Ranges, RoundProof, Start};
 
 /// Changes of the chain, and a restart. A late record is the last one: it is noticed where heights are read again.
 const CHANGES: [Option<Change>; 7] = [
@@ -197,6 +197,36 @@ fn uncounted(changes: Changes, settle: i64) -> Counts {
     }
     println!("{changes:?}, settle {settle}, without a count: {sum:?}");
     sum
+}
+
+/// All cases of short lists that forget their oldest records, all of which a reorganization may remove.
+fn forgetful(changes: Changes, settle: i64) -> Counts {
+    let removals =
+        [None, Some(Change::Grow), Some(Change::GrowEmpty), Some(Change::Remove(1)), Some(Change::Remove(2))];
+    let mut sum = Counts::default();
+    for page_size in 1..=3 {
+        let spec =
+            FollowSpec { head: HeadSource::Chain, proof: RoundProof::Recheck, ..spec(changes, settle, page_size) };
+        let spec = FollowSpec { forgets: Forgets::LastYear, ..spec };
+        for records in 0..=3 {
+            let mut chain = Chain::new(8, 1);
+            chain.forget(8 - records);
+            let counts = enumerate(spec.clone(), &chain, budget(), &removals);
+            sum.schedules += counts.schedules;
+            sum.undos += counts.undos;
+            sum.errors += counts.errors;
+        }
+    }
+    println!("{changes:?}, settle {settle}, forgetful: {sum:?}");
+    sum
+}
+
+#[test]
+fn every_schedule_of_a_list_that_loses_all_records_is_exact() {
+    let held = forgetful(Changes::Held, settle());
+    let undone = forgetful(Changes::Undone, settle() + 1);
+    assert_eq!((held.errors, held.undos, undone.errors), (0, 0, 0));
+    assert!(undone.undos > 100, "{undone:?}");
 }
 
 #[test]

@@ -87,6 +87,51 @@ fn the_first_record_of_a_height_may_be_listed_late() {
     }
 }
 
+/// A follower of a list that forgets, which ends with records of the last heights only and has delivered them.
+fn young(records: usize, page_size: u64, changes: Changes) -> (Run, Chain) {
+    let mut chain = Chain::new(20, 1);
+    chain.forget(20 - records);
+    let spec = FollowSpec { head: HeadSource::Chain, forgets: Forgets::LastYear, ..once(spec(changes, 6, page_size)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    run.restart();
+    (run, chain)
+}
+
+#[test]
+fn records_that_a_reorganization_removed_from_a_list_that_forgets_are_undone() {
+    for records in 2..=6 {
+        for removed in 1..=records {
+            // The highest of the records, at height 18, is within the settle distance.
+            for grown in 0..=3 {
+                for page_size in [1, 5, 10] {
+                    let (mut run, mut chain) = young(records, page_size, Changes::Undone);
+                    assert_eq!(run.consumer.len(), records - 1);
+                    chain.apply(Change::Remove(removed));
+                    (0..grown).for_each(|_| chain.apply(Change::GrowEmpty));
+                    finish(&mut run, &chain).unwrap();
+                    let left = (20 - records as i64)..(20 - removed as i64);
+                    let heights: Vec<_> = run.consumer.iter().map(|(height, _)| *height).collect();
+                    assert_eq!(heights, left.collect::<Vec<_>>(), "{records} {removed} {grown} {page_size}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_left_a_list_with_age_are_not_undone() {
+    for changes in [Changes::Held, Changes::Undone] {
+        let (mut run, mut chain) = young(12, 5, changes);
+        let before = run.consumer.clone();
+        (0..20).for_each(|_| chain.apply(Change::GrowEmpty));
+        chain.forget(20);
+        finish(&mut run, &chain).unwrap();
+        assert_eq!((run.undos, &run.consumer), (0, &before), "{changes:?}");
+        assert!(!before.is_empty());
+    }
+}
+
 #[test]
 fn a_window_that_ends_within_the_settle_distance_is_an_error() {
     let mut chain = Chain::new(10, 1);
