@@ -86,7 +86,14 @@ pub fn cursor(input: &[u8]) -> Outcome {
             Err(error) => rejected("cursor", &error),
         }
     }
-    for cursor in [Some(text.to_owned()), resealed::<FollowCursor>(text)].into_iter().flatten() {
+    for json in [Some(text.to_owned()), resealed::<FollowCursor>(text)].into_iter().flatten() {
+        let cursor = match FollowCursor::from_json(&json) {
+            Ok(cursor) => cursor,
+            Err(error) => {
+                rejected("start", &error);
+                continue;
+            }
+        };
         let options = FollowOptions {
             start: FollowStart::Cursor(cursor),
             end: None,

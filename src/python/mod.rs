@@ -69,6 +69,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<base::hint::Hint>()?;
     module.add_class::<results::arrow::Schema>()?;
     module.add_class::<query::part_buffer::PartBuffer>()?;
+    module.add_class::<query::follow_buffer::FollowBuffer>()?;
+    module.add_class::<query::positions::Positions>()?;
     module.add_class::<results::record::Record>()?;
     results::record_classes::add_to(module)?;
     module.add_class::<client::cassette::Cassette>()?;
@@ -81,7 +83,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         arrow::_restore_schema, estimate::_restore_estimate, page::_restore_page,
         record_classes::_restore_record, records::_restore_records, report::_restore_report,
     });
-    add_functions!(module, query::{part_buffer::_release_memory});
+    add_functions!(module, query::{part_buffer::_release_memory, positions::_split_positions});
     add_functions!(module, client::{
         cache::_environment_cache, cache::_restore_cache, calls::_restore_query, calls::_resume_query,
         calls::_sent_value, cassette::_block_network, cassette::_merge_cassette, cassette::_restore_cassette,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import functools
 import hashlib
-import json
 import os
 import re
 import sys
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, release_lock
-from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest
+from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, write_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -138,7 +137,8 @@ class LocalStore:
             sync_directory(self.path)
         before = self._journal.tell()
         try:
-            self._journal.write(json.dumps(change).encode() + b"\n")
+            write_members(self._journal, change)
+            self._journal.write(b"\n")
             self._journal.flush()
             os.fsync(self._journal.fileno())
         except OSError:
@@ -162,8 +162,7 @@ class LocalStore:
                 journal.close()
 
     def _replace_manifest(self, manifest: Manifest) -> None:
-        text = manifest.to_json().encode()
-        self._write(Manifest.NAME, lambda file: file.write(text))
+        self._write(Manifest.NAME, manifest.write)
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:

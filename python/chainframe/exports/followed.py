@@ -7,38 +7,33 @@ written once they are settled, so that there is nothing to correct: a change bel
 from __future__ import annotations
 
 import json
-from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from time import monotonic
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from chainframe._native import _PartBuffer
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
 from chainframe.exports.differences import meaning, of_another_release
 from chainframe.exports.settled import LATER
 from chainframe.exports.writer import MAX_AGE, ParquetWriter
-from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    import pyarrow as pa
-
-    from chainframe import Follow, Query, Records, Report
+    from chainframe import Query
+    from chainframe._native import _FollowBuffer, _PartBuffer
     from chainframe.exports.manifest import Manifest
 
-BEGINNING = "beginning"
-MAX_BYTES = _PartBuffer.MAX_BYTES
+MAX_BYTES = 2 << 20
+"""Bytes of rows after which a file is written: less than in other exports, which hold no positions."""
 
 
-def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, path: object) -> Follow[Records[Any]]:
-    """Return the followers of a set from a cursor of an export on, or from the beginning."""
-    start = BEGINNING if cursor is None else json.dumps(cursor)
+def follow_buffer(query: Query[Any], settle: int, start: Any, path: object, max_rows: int) -> _FollowBuffer:  # noqa: ANN401
+    """Return the followers of a set from the position of an export on, or from the beginning."""
+    begin = json.dumps(start) if isinstance(start, dict) else start or "beginning"
     try:
-        return query.follow(start=start, settle=settle, poll=None)
+        return query._follow_buffer(begin, settle, max_rows, MAX_BYTES, MAX_AGE)  # noqa: SLF001 - of this package
     except InvalidParameterError as error:
-        if cursor is None:
+        if start is None:
             raise
         if error_of_release := of_another_release(error, path):
             raise error_of_release from None
@@ -49,53 +44,30 @@ def follow_set(query: Query[Any], settle: int, cursor: dict[str, Any] | None, pa
 class FollowedWriter(ParquetWriter):
     """Writes an export of a set that ends below the head of each list."""
 
-    def start_at(self, cursor: dict[str, Any] | None) -> None:
-        """Begin at a cursor of an earlier export, unless this one was begun."""
-        self._start = self.manifest.cursor or cursor
+    def start_at(self, position: Any) -> None:  # noqa: ANN401 - a cursor of a manifest
+        """Begin at the position of an earlier export, unless this one was begun."""
+        self._start = self.manifest.cursor or position
+
+    def begin(self) -> None:
+        if self.manifest.cursor is None:
+            # The changes of a journal are those of a position.
+            self.manifest.cursor = cast("_FollowBuffer", self._new_buffer()).positions
+        super().begin()
 
     def _new_buffer(self) -> _PartBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
-        follow = follow_set(self.query, settled.settle, self._start, self._directory)
-        return cast("_PartBuffer", _FollowBuffer(self.query, follow, self._max_rows, str(self._directory)))
-
-    def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
-        # The position of lists without records too: the next export begins there.
-        self.manifest.cursor = json.loads(cast("Any", self._buffer).cursor)
-        super()._save_finished(watermark, reasons, is_complete=is_complete)
-
-
-@dataclass
-class _FollowBuffer:
-    """Events of followers, until they are written: what an export needs of the buffer in the core."""
-
-    query: Query[Any]
-    follow: Follow[Records[Any]]
-    max_rows: int
-    path: str
-    events: list[Records[Any]] = field(default_factory=list)
-    """Events that are not written. An interrupt falls before or after one is added."""
-    oldest: float = 0.0
-    """Time at which the first of them arrived."""
-    num_bytes: int = 0
-    """About the bytes that they take. An interrupt leaves more, which ends a file early."""
-    ended: bool = False
-
-    def __post_init__(self) -> None:
-        self.cursor = self.follow.cursor
-        """Position after what was taken."""
-
-    @property
-    def rows(self) -> int:
-        return sum(len(event) for event in self.events)
+        buffer = follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
+        # What an export needs of the other buffer.
+        return cast("_PartBuffer", buffer)
 
     def fetch(self) -> None:
         with self._settled():
-            self._take(next(self.follow, None))
+            super().fetch()
 
     async def fetch_async(self) -> None:
         with self._settled():
-            self._take(await anext(self.follow, None))
+            await super().fetch_async()
 
     @contextmanager
     def _settled(self) -> Generator[None]:
@@ -103,65 +75,13 @@ class _FollowBuffer:
         try:
             yield
         except ReorganizationError as error:
-            message = f"{self.path}: height {error.height} of a list changed after it was exported. {LATER}"
-            raise SettledHeightError(message, height=error.height, path=self.path) from error
+            message = f"{self._directory}: height {error.height} of a list changed after it was exported. {LATER}"
+            raise SettledHeightError(message, height=error.height, path=self._directory) from error
 
-    def _take(self, event: Records[Any] | None) -> None:
-        if event is None:
-            self.ended = True
-        else:
-            self.oldest = self.oldest if self.events else monotonic()
-            self.num_bytes += event._num_bytes()  # noqa: SLF001 - of this package
-            self.events.append(event)
-
-    def is_due(self) -> bool:
-        """Return True if the events fill a file, or are due by age, as for the buffer in the core."""
-        if not self.events:
-            return False
-        is_full = self.rows >= self.max_rows or self.num_bytes >= MAX_BYTES
-        return is_full or monotonic() - self.oldest >= MAX_AGE
-
-    def drain(self) -> None:
-        """Return at once: all that was read is in `events`."""
-
-    def take(self) -> tuple[_Rows, str] | None:
-        """Take the records that were fetched, with the cursor after them."""
-        events = self.events
-        self.events = []
-        self.num_bytes = 0
-        if not events:
-            return None
-        reached = {event[0].queried[0]: event.cursor or "" for event in events}
-        self.cursor = self.query._merged_cursor(self.cursor, list(reached.items()))  # noqa: SLF001 - of this package
-        if self.ended:
-            # With the heights that have no records.
-            self.cursor = self.follow.cursor
-        return _Rows(events), self.cursor
-
-    def report(self) -> Report:
-        return self.follow.report
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The records of several events."""
-
-    events: list[Records[Any]]
-
-    @property
-    def schema(self) -> Any:  # noqa: ANN401
-        return self.events[0].schema
-
-    def _counts_by_queried(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for event in self.events:
-            counts.update(event._counts_by_queried())  # noqa: SLF001 - of this package
-        return counts
-
-    def to_arrow(self, numbers: Any = None, *, columns: list[str] | None = None) -> pa.Table:  # noqa: ANN401
-        arrow: Any = load("pyarrow")
-        joined: pa.Table = arrow.concat_tables([event.to_arrow(numbers, columns=columns) for event in self.events])
-        return joined
+    def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
+        # The position of lists without records too: the next export begins there.
+        self.manifest.cursor = cast("_FollowBuffer", self._buffer).positions
+        super()._save_finished(watermark, reasons, is_complete=is_complete)
 
 
 def check_followed(query: Query[Any], settle: int, earlier: Manifest | None, path: object) -> None:
@@ -169,7 +89,7 @@ def check_followed(query: Query[Any], settle: int, earlier: Manifest | None, pat
     if earlier is not None and (earlier.settled is None or earlier.cursor is None):
         message = "must be an export of the same query with settle"
         raise InvalidParameterError(message, parameter="since")
-    follow_set(query, settle, earlier.cursor if earlier else None, path).close()
+    follow_buffer(query, settle, earlier.cursor if earlier else None, path, 1)
 
 
 def grown(found: Manifest, new: Manifest) -> Manifest:

@@ -86,7 +86,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "since_absent": _is_absent,
     "watermark": _is_watermark,
     "absent": _is_absent,
-    "cursor": lambda value: value is None or isinstance(value, dict),
+    "cursor": lambda value: value is None or isinstance(value, (dict, _native._Positions)),  # noqa: SLF001
     "finished": is_flag,
     "complete": is_flag,
     "report": lambda value: value == {} or is_report(value),

@@ -12,9 +12,11 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-from chainframe._native import Hint
+from chainframe import _native
+from chainframe._native import Hint, _Positions
 from chainframe._paths import read_regular
 from chainframe.errors import ExportError
 from chainframe.exports.differences import differing, shown
@@ -65,7 +67,7 @@ class Progress:
 
     parts: list[Part]
     watermark: list[list[Any]]
-    cursor: dict[str, Any] | None
+    cursor: Any
     report: dict[str, Any]
     settled: Settled | None = None
 
@@ -111,8 +113,8 @@ class Manifest:
     """Key and height of the newest records, newest first."""
     absent: list[list[Any]] = field(default_factory=list)
     """Records of the series that are not in the list and may come back: key, height, and true if a report named it."""
-    cursor: dict[str, Any] | None = None
-    """Position in the result after the last part."""
+    cursor: Any = None
+    """Position in the result after the last part, or in those of the lists of a set."""
     parts: list[Part] = field(default_factory=list)
     finished: bool = False
     complete: bool = False
@@ -136,22 +138,26 @@ class Manifest:
         """
         if self.finished or self.since is None or self.settled is None or self.settled.is_compared:
             return False
-        return bool((self.cursor or {}).get("reasons"))
+        return isinstance(self.cursor, dict) and bool(self.cursor.get("reasons"))
 
-    def to_json(self, **stored: Any) -> str:  # noqa: ANN401 - JSON
-        """The text of the manifest, one member a line, with what an object store adds."""
-        members = {"version": VERSION, **stored, **vars(self)}
-        # Without `indent` the encoder is the one in C, which takes a fraction of the time and memory.
-        lines = (json.dumps({name: value}, default=vars)[1:-1] for name, value in members.items())
-        return "{\n" + ",\n".join(lines) + "\n}"
+    def write(self, file: BinaryIO, **stored: Any) -> None:  # noqa: ANN401 - JSON
+        """Writes the manifest, one member a line, with what an object store adds."""
+        write_members(file, {"version": VERSION, **stored, **vars(self)}, "\n")
+
+    def to_json(self, **stored: Any) -> bytes:  # noqa: ANN401 - JSON
+        buffer = BytesIO()
+        self.write(buffer, **stored)
+        return buffer.getvalue()
 
     def change(self, progress: Progress) -> dict[str, Any]:
         """The journal line for `progress`, which `apply` adds to the manifest."""
+        cursor = progress.cursor
+        is_set = isinstance(cursor, _Positions)
         return {
             "revision": self.revision + 1,
             "parts": [vars(part) for part in progress.parts],
             "watermark": progress.watermark,
-            "cursor": _difference(self.cursor or {}, progress.cursor or {}),
+            "cursor": cursor.since(self.cursor) if is_set else _difference(self.cursor or {}, cursor or {}),
             "report": _difference(self.report, progress.report),
             "settled": asdict(progress.settled) if progress.settled else None,
         }
@@ -160,7 +166,7 @@ class Manifest:
         # All of it or, if the line is malformed, nothing.
         parts = [*self.parts, *(Part(**part) for part in change["parts"])]
         watermark = [*self.watermark, *change["watermark"]]
-        cursor = _changed(self.cursor or {}, change["cursor"]) or None
+        cursor = _moved(self.cursor, change["cursor"])
         report = _changed(self.report, change["report"])
         settled = _settled(change["settled"])
         self.parts = parts
@@ -253,7 +259,8 @@ def local_manifest(directory: Path) -> Manifest | None:
     path = directory / Manifest.NAME
     with reported_as_corrupt(path):
         content = _content(path)
-        manifest = None if content is None else Manifest.from_state(json.loads(content.decode()))
+        manifest = None if content is None else Manifest.from_state(parsed(content))
+        del content
         journal = _content(directory / Manifest.JOURNAL)
         if manifest is not None and journal is not None:
             _apply_journal(manifest, journal)
@@ -283,10 +290,10 @@ def _content(path: Path) -> bytes | None:
 
 
 def _apply_journal(manifest: Manifest, journal: bytes) -> None:
-    for line in journal.splitlines(keepends=True):
+    for line in BytesIO(journal):
         # Power loss may leave any bytes in a line that was being written; what follows it was not committed either.
         try:
-            change = json.loads(line)
+            change = parsed(line)
             # A crash may leave a journal beside the manifest that already includes it.
             if line.endswith(b"\n") and change["revision"] == manifest.revision + 1:
                 manifest.apply(change)
@@ -305,6 +312,35 @@ def _settled(state: dict[str, Any] | None) -> Settled | None:
     members = dict(state)
     corrections = [Part(**part) for part in members.pop("corrections")]
     return Settled(**members, corrections=corrections)
+
+
+def parsed(content: bytes) -> Any:  # noqa: ANN401 - JSON
+    """The state in a manifest or a line of a journal. The position of a set stays in the core."""
+    found = _native._split_positions(content, "cursor")  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return json.loads(content.decode()) if found is None else {**json.loads(found[0]), "cursor": found[1]}
+
+
+def write_members(file: BinaryIO, members: dict[str, Any], separator: str = " ") -> None:
+    """Write the state of a manifest, or a line of a journal."""
+    before = "{" + separator.strip(" ")
+    for name, value in members.items():
+        file.write(f"{before}{json.dumps(name)}: ".encode())
+        if isinstance(value, _Positions):
+            value.write(file)
+        else:
+            # Without `indent` the encoder is the one in C, which takes a fraction of the time and memory.
+            file.write(json.dumps(value, default=vars).encode())
+        before = f",{separator}"
+    file.write(separator.strip(" ").encode() + b"}")
+
+
+def _moved(old: Any, change: Any) -> Any:  # noqa: ANN401 - JSON
+    """The cursor after the change of a line."""
+    if isinstance(change, _Positions):
+        return old.merged(change)
+    before = json.loads(old.to_json()) if isinstance(old, _Positions) else old
+    # An earlier version wrote the change of a position like that of any other member.
+    return parsed(json.dumps({"cursor": _changed(before or {}, change) or None}).encode())["cursor"]
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import uuid
 from contextlib import suppress
@@ -26,7 +25,7 @@ from chainframe._objects import attempt
 from chainframe.errors import ExportError
 from chainframe.exports.conditional import COMPACTION, FencedObject, delete_objects, get_object, put_new, superseded
 from chainframe.exports.directory import STAGING
-from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, reported_as_corrupt
+from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, parsed, reported_as_corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,7 +56,7 @@ class RemoteStore:
             return None
         try:
             with reported_as_corrupt(self._stored.path):
-                state = json.loads(text.decode())
+                state = parsed(text)
                 state.pop("run")
                 e_tags = dict(state.pop("e_tags"))
                 manifest = Manifest.from_state(state)
@@ -71,7 +70,7 @@ class RemoteStore:
     def checksum(self) -> str:
         """SHA-256 of the manifest without what differs between runs of the same export."""
         manifest = self.read()
-        return hashlib.sha256(manifest.to_json().encode() if manifest else b"").hexdigest()
+        return hashlib.sha256(manifest.to_json() if manifest else b"").hexdigest()
 
     @property
     def has_manifest(self) -> bool:
@@ -190,7 +189,7 @@ class RemoteStore:
         """Puts the manifest in place of the one that this run read or wrote last, or raises `ExportError`."""
         listed = {part.name for part in manifest.files}
         e_tags = {name: tag for name, tag in self._e_tags.items() if name in listed}
-        self._stored.swap(manifest.to_json(run=self._run, e_tags=e_tags).encode())
+        self._stored.swap(manifest.to_json(run=self._run, e_tags=e_tags))
 
     # Objects.
 

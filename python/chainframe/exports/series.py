@@ -90,7 +90,7 @@ class Tail:
     """Rows from `lowest` on."""
 
 
-def cursor_of_earlier(manifest: Manifest, directory: Location) -> dict[str, Any] | None:
+def cursor_of_earlier(manifest: Manifest, directory: Location) -> Any:  # noqa: ANN401 - a cursor of a manifest
     """Return the cursor at which an export in `directory` begins; None if it continues none."""
     return None if manifest.since is None else _linked(directory, manifest.since).manifest.cursor
 

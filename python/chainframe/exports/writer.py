@@ -158,18 +158,22 @@ class ParquetWriter:
         table = self._table(records)
         # Texts of amounts, which the table has as numbers, need not be kept while it is written.
         del records, taken
-        self._commit(self._parts(table), watermark, cursor)
-        # Before the rows of the next file are fetched.
+        parts = self._parts(table)
         del table
         release_memory()
+        self._commit(parts, watermark, cursor)
 
     def _commit(
-        self, parts: list[Part], watermark: list[list[Any]], cursor: str, settled: Settled | None = None
+        self,
+        parts: list[Part],
+        watermark: list[list[Any]],
+        cursor: Any,  # noqa: ANN401 - text, or the positions of a set
+        settled: Settled | None = None,
     ) -> None:
         progress = Progress(
             parts=parts,
             watermark=watermark,
-            cursor=json.loads(cursor),
+            cursor=json.loads(cursor) if isinstance(cursor, str) else cursor,
             report={**self._report(), "records": self.manifest.rows + sum(part.rows for part in parts)},
             settled=settled or self.manifest.settled,
         )

@@ -14,9 +14,10 @@ from chainframe._notes import continues, omit_cursor
 from chainframe._text import counted, counted_are
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
-from chainframe.frames import load
+from chainframe.exports.tables import release_memory
 from chainframe.sinks.advice import advised, rejected_position, without_cursor
-from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, is_intact
+from chainframe.sinks.contract import Clear, Extent, Position, Sink, foreign, is_intact
+from chainframe.sinks.taken import Pending, Taken
 from chainframe.sinks.targets import sink_of
 
 if TYPE_CHECKING:
@@ -182,42 +183,6 @@ def _advice(target: _SyncedList, follow: Any) -> Generator[None]:  # noqa: ANN40
         raise advice from error
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """An event: rows, or the height above which rows are void. An interrupt falls before or after it is added."""
-
-    cursor: str
-    """Position after it."""
-    height: int | None
-    """Height after it; None if it leaves that as it was."""
-    rows: pa.Table | None = None
-    undo_after: int | None = None
-    argument: str | None = None
-    """Value of a set whose list it is of."""
-
-
-@dataclass
-class _Pending:
-    """Events that the next commit stores."""
-
-    clear: Clear = Clear.NOTHING
-    taken: list[_Taken] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int:
-        return sum(len(taken.rows or ()) for taken in self.taken)
-
-    def change(self, before: Position | None, after: Position) -> Change:
-        arrow: Any = load("pyarrow")
-        tables = [taken.rows for taken in self.taken if taken.rows is not None]
-        rows = arrow.concat_tables(tables) if tables else None
-        is_empty = before is None or self.clear is not Clear.NOTHING
-        first = self.taken[0] if self.taken else None
-        if is_empty or first is None or first.undo_after is None:
-            return Change(before, after, self.clear, None, None, rows)
-        return Change(before, after, self.clear, first.undo_after, first.argument, rows)
-
-
 def _target(query: Any, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> _SyncedList:  # noqa: ANN401
     if not getattr(query, "_values", None):
         return _SyncedList(sink, form, commit_rows, reset=reset)
@@ -236,7 +201,7 @@ class _SyncedList:
         self._commit_rows = commit_rows
         self._stored, extent = sink.look()
         known, clear = _begin(self._stored, extent, form, sink.name, reset=reset)
-        self._pending = _Pending(clear)
+        self._pending = Pending(clear)
         self.start = known.cursor if known else "beginning"
         self._rows = known.rows if known else 0
         self._height = known.height if known else None
@@ -265,10 +230,10 @@ class _SyncedList:
         if is_undo or self._pending.rows >= self._commit_rows:
             self.commit()
         if is_undo:
-            taken = _Taken(event.cursor, event.after_height, undo_after=event.after_height)
+            taken = Taken(event.cursor, event.after_height, undo_after=event.after_height)
         else:
             rows = self._form.table(event)
-            taken = _Taken(event.cursor, self._highest(rows), rows)
+            taken = Taken(event.cursor, self._highest(rows), rows)
         self._pending.taken.append(taken)
 
     def _highest(self, rows: pa.Table) -> int | None:
@@ -294,7 +259,7 @@ class _SyncedList:
             cursor or self._cursor_after(pending.taken), height, self._rows + pending.rows, self._form.stored()
         )
         change = pending.change(self._stored, after)
-        self._pending = _Pending()
+        self._pending = Pending()
         removed = self._sink.commit(change)
         self._stored = change.position(removed)
         self._rows = self._stored.rows
@@ -305,10 +270,10 @@ class _SyncedList:
         self._height = height
         self._commits += 1
 
-    def _cursor_after(self, taken: list[_Taken]) -> str:
+    def _cursor_after(self, taken: list[Taken]) -> str:
         return taken[-1].cursor if taken else ""
 
-    def _height_after(self, taken: list[_Taken]) -> int | None:
+    def _height_after(self, taken: list[Taken]) -> int | None:
         return taken[-1].height if taken else None
 
     def result(self, report: Report) -> Synced:
@@ -328,13 +293,14 @@ class _SyncedSet(_SyncedList):
     def __init__(self, query: Any, sink: Sink, form: TableForm, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
         super().__init__(sink, form, commit_rows, reset=reset)
         self._query = query
-        self._cursor: str = self._opened(query).cursor
+        self._positions: Any = self._opened(query)._positions  # noqa: SLF001 - of this package
+        """Positions after the events that were committed, or were given to the sink."""
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         if hasattr(event, "after_height"):
             self.commit()
             (argument,) = event.queried
-            taken = _Taken(event.cursor, None, undo_after=event.after_height, argument=argument)
+            taken = Taken(event.cursor, None, undo_after=event.after_height, argument=argument)
             self._pending.taken.append(taken)
             # The rows of other lists stay: a commit of its own deletes these.
             self.commit()
@@ -343,19 +309,21 @@ class _SyncedSet(_SyncedList):
             self.commit()
         rows = self._form.table(event)
         (argument,) = rows[QUERIED][0].as_py()
-        self._pending.taken.append(_Taken(event.cursor, self._highest(rows), rows, argument=argument))
+        self._pending.taken.append(Taken(event.cursor, self._highest(rows), rows, argument=argument))
+        self._pending.join()
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         super().commit(cursor, is_last=is_last)
-        if self._stored is not None:
-            self._cursor = self._stored.cursor
+        # Before the rows of the next commit are fetched.
+        release_memory()
 
-    def _cursor_after(self, taken: list[_Taken]) -> str:
+    def _cursor_after(self, taken: list[Taken]) -> str:
         cursors = {event.argument: event.cursor for event in taken}
-        merged: str = self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
-        return merged
+        self._positions = self._query._moved(self._positions, list(cursors.items()))  # noqa: SLF001
+        reached: str = self._positions.to_json()
+        return reached
 
-    def _height_after(self, taken: list[_Taken]) -> int | None:
+    def _height_after(self, taken: list[Taken]) -> int | None:
         heights = [self._height, *(event.height for event in taken)]
         return max((height for height in heights if height is not None), default=None)
 

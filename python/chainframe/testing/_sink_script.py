@@ -128,15 +128,24 @@ class _SetQuery(_Query):
         return _Follow(left, _merged(self._events) if is_run else json.dumps(known))
 
     @staticmethod
-    def _merged_cursor(cursor: str, reached: list[tuple[str, str]]) -> str:
+    def _moved(positions: _Positions, reached: list[tuple[str, str]]) -> _Positions:
         lists = {argument.lower(): after for argument, after in reached}
-        return json.dumps({**json.loads(cursor), **lists}, sort_keys=True)
+        return _Positions(json.dumps({**json.loads(positions.cursor), **lists}, sort_keys=True))
+
+
+@dataclass(frozen=True)
+class _Positions:
+    cursor: str
+
+    def to_json(self) -> str:
+        return self.cursor
 
 
 class _Follow:
     def __init__(self, events: Sequence[Any], cursor: str) -> None:
         self._events = events
         self.cursor = cursor
+        self._positions = _Positions(cursor)
         self.report = SimpleNamespace(requests=1)
 
     def __iter__(self) -> Iterator[Any]:

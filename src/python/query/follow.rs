@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyModule, PyString, PyType};
 
 use super::feed::{Feed, Polled, Ready, Source};
 use super::iterator::{self, FeedIterator, feed_iterator};
+use super::positions::Positions;
 use super::query::Query;
 use crate::client::Error;
 use crate::python::base::arguments::{self, Readable as _};
@@ -116,6 +117,11 @@ impl Follow {
         }
     }
 
+    /// Position after the last event.
+    pub(super) fn position(&self) -> FollowCursor {
+        self.feed.ready().lock().position.clone()
+    }
+
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         errors::raise_with_note(py, error, self.cursor(), (error.attempts() > 0).then_some(RESUME_NOTE))
     }
@@ -151,7 +157,7 @@ impl Follow {
     #[doc = doc!(Follow.cursor)]
     #[getter]
     fn cursor(&self) -> String {
-        self.feed.ready().lock().position.to_json()
+        self.position().to_json()
     }
 
     #[doc = doc!(Follow.report)]
@@ -189,28 +195,17 @@ impl Query {
     ) -> PyResult<Follow> {
         let py = slf.py();
         arguments::reject_in::<Self>(py, "follow", unknown)?;
+        let settle = distance(settle)?;
         let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
         let changes = if arguments::flag("undo", undo)? { Changes::Undone } else { Changes::Held };
-        let options = FollowOptions {
-            start,
-            end: None,
-            settle: distance(settle)?,
-            poll: poll.0,
-            changes,
-            max_rows: FollowOptions::MAX_ROWS,
-        };
+        let options =
+            FollowOptions { start, end: None, settle, poll: poll.0, changes, max_rows: FollowOptions::MAX_ROWS };
         Ok(Follow::new(&slf.get().start, options)?)
     }
 }
 
 #[pymethods]
 impl Query {
-    /// Cursor of the followed set that is at the cursors of some of its lists, by their values.
-    fn _merged_cursor(&self, set: String, lists: Vec<(String, String)>) -> PyResult<String> {
-        let merged = FollowCursor::merged(self.start.query(), &set, &lists);
-        Ok(merged?.to_json())
-    }
-
     /// Heights that a follower remembers with a settle distance.
     #[staticmethod]
     fn _num_remembered(settle: u64) -> usize {
@@ -226,7 +221,7 @@ impl Query {
     /// Delivers the records between two cursors, again or for the first time, and ends.
     fn _follow_between(&self, start: String, end: String, settle: u64) -> PyResult<Follow> {
         let options = FollowOptions {
-            start: FollowStart::Cursor(start),
+            start: FollowStart::Cursor(FollowCursor::from_json(&start)?),
             end: Some(end),
             settle,
             poll: Poll::Once,
@@ -237,15 +232,18 @@ impl Query {
     }
 }
 
-fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<FollowStart> {
+pub(super) fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<FollowStart> {
     let py = query.py();
     if let Ok(text) = start.cast::<PyString>() {
         let text = arguments::text(text).map_err(|problem| Error::parameter("start", problem))?;
         return Ok(match text.as_str() {
             "now" => FollowStart::Now,
             "beginning" => FollowStart::Beginning,
-            _ => FollowStart::Cursor(text),
+            _ => FollowStart::Cursor(FollowCursor::from_json(&text)?),
         });
+    }
+    if let Ok(positions) = start.cast::<Positions>() {
+        return Ok(FollowStart::Cursor(positions.get().0.clone()));
     }
     let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query));
     let known = known.map_err(|raised| at_caller(py, raised))?;

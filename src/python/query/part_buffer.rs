@@ -21,7 +21,7 @@ use crate::python::results::report::Report;
 use crate::query::{Batches, Checkpoint, Page, Run, SharedReport, record_keys};
 
 /// Rows that are allocated at a time. A file of rows in one piece would need room for twice as many while it grows.
-const CHUNK_ROWS: usize = 4_096;
+pub(super) const CHUNK_ROWS: usize = 4_096;
 
 /// Bytes of rows after which a file is written, however few rows these are. Records of 330 to 500 bytes make files of
 /// 33,000 to 50,000 rows; event logs of many kilobytes take no more memory than these.
@@ -229,9 +229,6 @@ impl PartBuffer {
 
 #[pymethods]
 impl PartBuffer {
-    #[classattr]
-    const MAX_BYTES: usize = MAX_BYTES;
-
     /// Fetches until a file is full, the oldest is `max_age` seconds old, or the result ends.
     fn fetch(&self, py: Python<'_>) -> PyResult<()> {
         let result = block_on(py, &self.client, self.fetching())?;

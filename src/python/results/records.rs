@@ -297,11 +297,6 @@ impl Records {
         identities.map(|identity| format!("{identity:016x}")).collect()
     }
 
-    /// About the bytes that the values take.
-    fn _num_bytes(&self) -> usize {
-        self.inner.chunks().iter().map(Columns::copied_size).sum()
-    }
-
     fn _counts_by_queried(&self) -> HashMap<&str, u64> {
         self.inner.counts_by_queried()
     }

@@ -4,6 +4,7 @@ mod oldest;
 mod reads;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -86,17 +87,18 @@ impl Follow {
     pub fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
         let plan = FollowPlan::new(start, &options)?;
         let position = match options.start {
-            FollowStart::Cursor(json) => FollowCursor::parse(&plan.query, &json)?,
+            FollowStart::Cursor(cursor) => cursor.resolve(&plan.query)?,
             FollowStart::Now => Position::Now,
             FollowStart::Beginning => Position::Beginning,
             FollowStart::Export { newest, oldest_known } => {
-                FollowState::of_export(&newest, oldest_known).map_or(Position::Beginning, Position::After)
+                let state = FollowState::of_export(&newest, oldest_known);
+                state.map_or(Position::Beginning, |state| Position::After(Arc::new(state)))
             }
         };
         let end = match options.end {
             None => None,
             Some(json) => match FollowCursor::parse(&plan.query, &json)? {
-                Position::After(end) => Some(end),
+                Position::After(end) => Some(Arc::unwrap_or_clone(end)),
                 Position::Now | Position::Beginning | Position::Set { .. } => return Err(FollowCursor::no_end()),
             },
         };
@@ -113,7 +115,7 @@ impl Follow {
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
         let oldest = OldestRecords::after(&position, &plan.query)?;
         let start = match position {
-            Position::After(state) => Start::After(state),
+            Position::After(state) => Start::After(Arc::unwrap_or_clone(state)),
             Position::Now => Start::Now,
             Position::Beginning => Start::Height(0),
             Position::Set { .. } => return Err(Error::Internal("the position of a set is not that of a list".into())),

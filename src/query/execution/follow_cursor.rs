@@ -1,8 +1,11 @@
 //! `FollowCursor`: what a follower has delivered as a small JSON string, with which another process can continue.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::ser::Formatter;
 
 use crate::client::Error;
 use crate::query::follow::FollowState;
@@ -10,34 +13,36 @@ use crate::query::request::{Members, Query};
 use crate::query::results::{Sealed, deployment};
 
 /// Position of a follower.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Position {
     /// Before the first round of a follower that starts now.
     Now,
     /// Before the first round of one that starts at the beginning.
     Beginning,
-    After(FollowState),
+    /// Shared: what a run reads, commits and stores are positions of the same set, most lists of which did not move.
+    After(Arc<FollowState>),
     /// Positions of the lists of a set.
     Set {
         /// Position of a list that joins the set later.
         new: Box<Position>,
         /// Position of each list, by what its value means.
-        lists: Vec<(String, Position)>,
+        lists: Vec<(Arc<str>, Position)>,
     },
 }
 
 impl Position {
     /// The position of a set whose lists are followed from the same one on.
     pub(super) fn of_set(members: &Members, each: Self) -> Self {
-        let lists = members.meanings().map(|value| (value, each.clone())).collect();
+        let lists = members.meanings().map(|value| (value.into(), each.clone())).collect();
         Self::Set { new: Box::new(each), lists }
     }
 
     /// The position of a set with the lists of a query, in its order. It may have new ones, and lacks none.
-    fn of_members(new: Box<Self>, lists: Vec<(String, Self)>, members: &Members) -> Result<Self, Error> {
-        let mut known: HashMap<String, Self> = lists.into_iter().collect();
+    fn of_members(new: Box<Self>, lists: Vec<(Arc<str>, Self)>, members: &Members) -> Result<Self, Error> {
+        let mut known: HashMap<Arc<str>, Self> = lists.into_iter().collect();
         let lists = members.meanings().map(|value| {
+            let value = Arc::from(value);
             let position = known.remove(&value).unwrap_or_else(|| (*new).clone());
             (value, position)
         });
@@ -57,7 +62,7 @@ impl Position {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowCursor {
     /// Version of the format; ordinary cursors have a member `version` instead.
@@ -67,6 +72,8 @@ pub struct FollowCursor {
     chain: String,
     arguments: serde_json::Value,
     position: Position,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
 }
 
 impl Sealed for FollowCursor {
@@ -76,6 +83,10 @@ impl Sealed for FollowCursor {
     const FORM: &'static str = "must be \"now\", \"beginning\", an Export, or the cursor of a follower";
     const OTHER_MEMBER: &'static str = "version";
     const OTHER: &'static str = "is the cursor of a query, not of a follower; pass it to client.resume";
+
+    fn checksum(&mut self) -> &mut Option<String> {
+        &mut self.checksum
+    }
 }
 
 impl FollowCursor {
@@ -92,13 +103,14 @@ impl FollowCursor {
             chain: query.chain().to_owned(),
             arguments: arguments.into(),
             position,
+            checksum: None,
         })
     }
 
     /// Cursor of this follower after `state`.
     #[must_use]
     pub(super) fn at(&self, state: &FollowState) -> Self {
-        Self { position: Position::After(state.clone()), ..self.clone() }
+        Self { position: Position::After(Arc::new(state.clone())), ..self.clone() }
     }
 
     /// Moves to the position after an event of a list, or of the list `list` of a set. Returns what moves back.
@@ -121,18 +133,53 @@ impl FollowCursor {
     }
 
     /// The cursor of a set that is at the cursors of some of its lists, by their values.
-    pub fn merged(query: &Query, set: &str, lists: &[(String, String)]) -> Result<Self, Error> {
-        let mut cursor = Self::new(query, Self::parse(query, set)?)?;
-        let Some(members) = query.members() else { return Ok(cursor) };
+    pub fn moved_to(&self, query: &Query, cursors: &[(String, String)]) -> Result<Self, Error> {
+        let mut moved = Self::new(query, self.clone().resolve(query)?)?;
+        let Some(members) = query.members() else { return Ok(moved) };
         let indices: HashMap<&str, usize> = members.values.iter().map(String::as_str).zip(0..).collect();
-        for (value, json) in lists {
+        for (value, json) in cursors {
             let Some(index) = indices.get(value.as_str()) else { continue };
             let position = Self::parse(&query.member(*index), json)?;
-            if let Position::Set { lists, .. } = &mut cursor.position {
+            if let Position::Set { lists, .. } = &mut moved.position {
                 lists[*index].1 = position;
             }
         }
-        Ok(cursor)
+        Ok(moved)
+    }
+
+    /// A cursor with only those lists of a set whose positions differ from an earlier cursor.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let (Position::Set { new, lists }, Position::Set { lists: known, .. }) = (&self.position, &before.position)
+        else {
+            return self.clone();
+        };
+        let known: HashMap<&str, &Position> = known.iter().map(|(value, position)| (&**value, position)).collect();
+        let is_new = |(value, position): &&(Arc<str>, Position)| known.get(&**value) != Some(&position);
+        let lists = lists.iter().filter(is_new).cloned().collect();
+        Self { position: Position::Set { new: new.clone(), lists }, ..self.clone() }
+    }
+
+    /// The cursor of a set after `since` has returned `later`.
+    #[must_use]
+    pub fn merged(&self, later: &Self) -> Self {
+        let mut merged = Self { position: self.position.clone(), ..later.clone() };
+        let (Position::Set { lists, .. }, Position::Set { lists: later, .. }) = (&mut merged.position, &later.position)
+        else {
+            return later.clone();
+        };
+        let indices: HashMap<Arc<str>, usize> = lists.iter().map(|(value, _)| value.clone()).zip(0..).collect();
+        for (value, position) in later {
+            match indices.get(value) {
+                Some(index) => lists[*index].1 = position.clone(),
+                None => lists.push((value.clone(), position.clone())),
+            }
+        }
+        merged
+    }
+
+    pub fn is_of_set(&self) -> bool {
+        matches!(self.position, Position::Set { .. })
     }
 
     /// The error of an end that is no position after an event.
@@ -144,21 +191,34 @@ impl FollowCursor {
         self.seal()
     }
 
+    /// Writes the cursor as Python's `json` does, piece by piece.
+    pub fn write_spaced(&self, to: impl Write) -> io::Result<()> {
+        self.seal_to(to, Spaced)
+    }
+
+    pub fn from_json(json: &str) -> Result<Self, Error> {
+        Self::open(json)
+    }
+
     /// Parses a cursor of a follower of this query.
     pub(super) fn parse(query: &Query, json: &str) -> Result<Position, Error> {
-        let cursor = Self::open(json)?;
+        Self::open(json)?.resolve(query)
+    }
+
+    /// The position, if it is one of a follower of this query.
+    pub(super) fn resolve(self, query: &Query) -> Result<Position, Error> {
         let ours = Self::new(query, Position::Now)?;
         for (name, theirs, ours) in [
-            ("call", &cursor.call, &ours.call),
-            ("deployment", &cursor.deployment, &ours.deployment),
-            ("chain", &cursor.chain, &ours.chain),
-            ("query", &cursor.arguments.to_string(), &ours.arguments.to_string()),
+            ("call", &self.call, &ours.call),
+            ("deployment", &self.deployment, &ours.deployment),
+            ("chain", &self.chain, &ours.chain),
+            ("query", &self.arguments.to_string(), &ours.arguments.to_string()),
         ] {
             if !theirs.eq_ignore_ascii_case(ours) {
                 return Err(Self::reject(format!("belongs to the {name} {theirs}; this one is {ours}")));
             }
         }
-        match (cursor.position, query.members()) {
+        match (self.position, query.members()) {
             (Position::Set { new, lists }, Some(members)) => Position::of_members(new, lists, members),
             (Position::Set { .. }, None) => Err(Self::reject("belongs to a query of several values")),
             (_, Some(members)) => {
@@ -166,5 +226,29 @@ impl FollowCursor {
             }
             (position, None) => Ok(position),
         }
+    }
+}
+
+/// Spaces as Python's `json` writes them: a manifest has the same bytes whichever of both has written its cursor.
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, is_first: bool) -> io::Result<()> {
+        to.write_all(if is_first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, is_first: bool) -> io::Result<()> {
+        to.write_all(if is_first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b": ")
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, fragment: &str) -> io::Result<()> {
+        fragment.chars().try_for_each(|char| match char {
+            '\0'..='\x7f' => to.write_all(&[char as u8]),
+            _ => char.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(to, "\\u{unit:04x}")),
+        })
     }
 }

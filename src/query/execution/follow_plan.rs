@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::counted_range::{CompleteRows, CountedRange};
+use super::follow_cursor::FollowCursor;
 use super::heights::{self, ChainHeights};
 use super::query_start::QueryStart;
 use super::resolve::resolve;
@@ -36,7 +37,7 @@ const MAX_SETTLE: u64 = 10_000;
 pub enum FollowStart {
     Now,
     Beginning,
-    Cursor(String),
+    Cursor(FollowCursor),
     /// After an export. These are the keys and heights of its records above the oldest known one.
     Export {
         newest: Vec<(u64, i64)>,

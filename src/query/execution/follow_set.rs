@@ -71,7 +71,7 @@ impl FollowSet {
         // Every list can be followed if one can.
         FollowPlan::new(&QueryStart::from(query.member(0)), &options)?;
         let position = match &options.start {
-            FollowStart::Cursor(json) => FollowCursor::parse(&query, json)?,
+            FollowStart::Cursor(cursor) => cursor.clone().resolve(&query)?,
             FollowStart::Now => Position::of_set(members, Position::Now),
             FollowStart::Beginning => Position::of_set(members, Position::Beginning),
             FollowStart::Export { .. } => {

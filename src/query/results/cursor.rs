@@ -69,6 +69,8 @@ pub struct Cursor {
     /// Runs from here that ended before their first record.
     #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
 }
 
 impl Sealed for Cursor {
@@ -78,6 +80,10 @@ impl Sealed for Cursor {
     const FORM: &'static str = "must be a string from page.cursor, query.cursor or error.cursor";
     const OTHER_MEMBER: &'static str = "follow";
     const OTHER: &'static str = "is that of a follower; pass it to query.follow(start=...)";
+
+    fn checksum(&mut self) -> &mut Option<String> {
+        &mut self.checksum
+    }
 }
 
 fn is_zero(number: &u32) -> bool {

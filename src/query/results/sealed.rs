@@ -1,17 +1,19 @@
 //! `Sealed`: a value as a string that another process reads: JSON with a version and a checksum.
 
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::Serializer;
+use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::client::Error;
 use crate::message::Message;
 
-/// Member that detects strings which were cut or edited.
-const CHECKSUM: &str = "checksum";
-
-pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
+pub(in crate::query) trait Sealed: Clone + Serialize + DeserializeOwned {
     /// Parameter that takes the string.
     const PARAMETER: &'static str;
     /// Version of the format. Others are rejected.
@@ -27,15 +29,26 @@ pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
         Error::parameter(Self::PARAMETER, problem)
     }
 
+    /// Last member, which detects strings that were cut or edited. A value that is no string has none.
+    fn checksum(&mut self) -> &mut Option<String>;
+
     fn seal(&self) -> String {
-        let json = to_json(self);
-        let open = json.strip_suffix('}').unwrap_or(&json);
-        format!("{open},\"{CHECKSUM}\":\"{}\"}}", checksum(&json))
+        let mut json = Vec::new();
+        self.seal_to(&mut json, CompactFormatter).expect("a vector takes all bytes");
+        String::from_utf8(json).expect("JSON is UTF-8")
+    }
+
+    /// Writes the string piece by piece: the position of a large set has many megabytes.
+    fn seal_to(&self, to: impl Write, formatter: impl Formatter) -> io::Result<()> {
+        let mut sealed = self.clone();
+        *sealed.checksum() = Some(checksum(self));
+        sealed.serialize(&mut Serializer::with_formatter(to, formatter)).map_err(io::Error::from)
     }
 
     fn open(text: &str) -> Result<Self, Error> {
-        let mut value: Value = serde_json::from_str(text).map_err(|_| Self::reject(malformed::<Self>(text)))?;
-        match value.get(Self::VERSION_MEMBER).and_then(Value::as_u64) {
+        let members: BTreeMap<String, &RawValue> =
+            serde_json::from_str(text).map_err(|_| Self::reject(malformed::<Self>(text)))?;
+        match members.get(Self::VERSION_MEMBER).and_then(|version| version.get().parse::<u64>().ok()) {
             Some(version) if version == u64::from(Self::VERSION) => {}
             Some(version) => {
                 let expected = Self::VERSION;
@@ -43,13 +56,12 @@ pub(in crate::query) trait Sealed: Serialize + DeserializeOwned {
                     "has unsupported version {version} (expected {expected}); use the release that wrote it, or begin without it"
                 )));
             }
-            None if value.get(Self::OTHER_MEMBER).is_some() => return Err(Self::reject(Self::OTHER)),
+            None if members.contains_key(Self::OTHER_MEMBER) => return Err(Self::reject(Self::OTHER)),
             None => return Err(Self::reject(malformed::<Self>(text))),
         }
-        let sum = value.as_object_mut().and_then(|members| members.remove(CHECKSUM));
-        let opened: Self = serde_json::from_value(value).map_err(|_| Self::reject(malformed::<Self>(text)))?;
+        let mut opened: Self = serde_json::from_str(text).map_err(|_| Self::reject(malformed::<Self>(text)))?;
         // Spaces and the order of members may have changed.
-        if sum.as_ref().and_then(Value::as_str) != Some(&checksum(&to_json(&opened))) {
+        if opened.checksum().take() != Some(checksum(&opened)) {
             return Err(Self::reject("is corrupted (checksum mismatch); pass it unchanged"));
         }
         Ok(opened)
@@ -64,10 +76,21 @@ fn malformed<T: Sealed>(text: &str) -> String {
     format!("{}, unchanged; got {beginning:?}{}", T::FORM, if is_cut { "…" } else { "" })
 }
 
-fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("plain values")
+fn checksum(value: &impl Serialize) -> String {
+    let mut hash = HashedBytes(Sha256::new());
+    serde_json::to_writer(&mut hash, value).expect("plain values");
+    hash.0.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn checksum(json: &str) -> String {
-    Sha256::digest(json)[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+struct HashedBytes(Sha256);
+
+impl Write for HashedBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -155,7 +155,7 @@ def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
     assert len(found.parts) == 30
     # The manifest that includes a journal may be beside it.
     store.close()
-    (tmp_path / Manifest.NAME).write_text(manifest.to_json())
+    (tmp_path / Manifest.NAME).write_bytes(manifest.to_json())
     assert local_manifest(tmp_path) == manifest
 
 

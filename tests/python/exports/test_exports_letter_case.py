@@ -86,7 +86,7 @@ def test_interrupted_export_of_a_set_has_one_verdict_on_each_value(
 
     monkeypatch.setattr(FollowedWriter, "fetch", interrupted)
     with pytest.raises(InterruptedError):
-        first.to_parquet(tmp_path / "export", settle=8)
+        first.to_parquet(tmp_path / "export", settle=8, max_rows_per_file=1)
     export = second.to_parquet(tmp_path / "export", settle=8)
     rows = Counter(row["queried"][0].lower() for row in export.to_arrow().to_pylist())
     verdicts = export.report.by_argument

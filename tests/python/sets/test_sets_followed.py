@@ -289,14 +289,15 @@ class Prepared:
         class Follow:
             report = SimpleNamespace(requests=1)
             cursor = "end"
+            _positions = None
 
             def __iter__(self) -> Iterator[Any]:
                 return iter(events)
 
         return Follow()
 
-    def _merged_cursor(self, _set: str, lists: list[tuple[str, str]]) -> str:
-        return str(lists)
+    def _moved(self, _positions: Any, lists: list[tuple[str, str]]) -> Any:
+        return SimpleNamespace(to_json=lambda: str(lists))
 
 
 class Mine(Sink):

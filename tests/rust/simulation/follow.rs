@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chainframe::client::Error;
-use chainframe::query::{Changes, FollowItem, FollowOptions, FollowRun, FollowStart, Poll, QueryStart};
+use chainframe::query::{Changes, FollowCursor, FollowItem, FollowOptions, FollowRun, FollowStart, Poll, QueryStart};
 use fastrand::Rng;
 use tokio::time::timeout;
 
@@ -148,7 +148,7 @@ impl Consumer {
         }
         let json: serde_json::Value = serde_json::from_str(&cursor).expect("a cursor is JSON");
         self.position = json["position"]["after"]["position"].as_i64().expect("an event has a position");
-        self.start = FollowStart::Cursor(cursor);
+        self.start = FollowStart::Cursor(FollowCursor::from_json(&cursor).expect("a cursor is of a follower"));
     }
 
     /// True if the records are those of one of these versions of the list, up to a height.

@@ -1,0 +1,85 @@
+//! `_Positions`: the position of a followed set. Python stores and hands it on without holding its many lists as objects.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::value::RawValue;
+
+use super::follow::Follow;
+use super::query::Query;
+use crate::query::FollowCursor;
+
+#[pyclass(frozen, name = "_Positions")]
+pub struct Positions(pub FollowCursor);
+
+#[pymethods]
+impl Positions {
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    fn to_json(&self) -> String {
+        self.0.to_json()
+    }
+
+    /// Writes the JSON to a file, piece by piece.
+    fn write(&self, file: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut to = BufWriter::with_capacity(PIECE, PythonFile(file));
+        self.0.write_spaced(&mut to).and_then(|()| to.flush()).map_err(PyErr::from)
+    }
+
+    /// The positions of the lists that moved after `before`.
+    fn since(&self, before: &Self) -> Self {
+        Self(self.0.since(&before.0))
+    }
+
+    /// The positions after those of some lists have moved.
+    fn merged(&self, later: &Self) -> Self {
+        Self(self.0.merged(&later.0))
+    }
+}
+
+#[pymethods]
+impl Follow {
+    /// Position of a set after the last event.
+    #[getter]
+    fn _positions(&self) -> Positions {
+        Positions(self.position())
+    }
+}
+
+#[pymethods]
+impl Query {
+    /// The positions of a followed set that is at the cursors of some of its lists, by their values.
+    fn _moved(&self, positions: &Positions, lists: Vec<(String, String)>) -> PyResult<Positions> {
+        Ok(Positions(positions.0.moved_to(self.start.query(), &lists)?))
+    }
+}
+
+/// The JSON of an object without a member that is the position of a followed set, and that position. None if it is not, or
+/// not one that this version reads.
+#[pyfunction]
+pub fn _split_positions<'py>(py: Python<'py>, json: &[u8], member: &str) -> Option<(Bound<'py, PyBytes>, Positions)> {
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_slice(json).ok()?;
+    let cursor = FollowCursor::from_json(members.remove(member)?.get()).ok()?;
+    let rest = serde_json::to_vec(&members).ok()?;
+    cursor.is_of_set().then(|| (PyBytes::new(py, &rest), Positions(cursor)))
+}
+
+/// Bytes that a file of Python is given at a time.
+const PIECE: usize = 64 << 10;
+
+struct PythonFile<'a, 'py>(&'a Bound<'py, PyAny>);
+
+impl Write for PythonFile<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.call_method1("write", (PyBytes::new(self.0.py(), bytes),))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
