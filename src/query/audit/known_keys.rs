@@ -31,6 +31,10 @@ impl KnownKeys {
         self.newest.insert(key) && !self.is_in_full(key)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        self.full.iter().chain([&self.newest]).flatten().copied()
+    }
+
     fn is_in_full(&self, key: u64) -> bool {
         self.full.iter().any(|keys| keys.contains(&key))
     }
@@ -49,5 +53,6 @@ mod tests {
         assert!((count - 1_000_000..count).all(|key| known.contains(key)));
         assert!(!known.insert(count - 1_000_000), "a key of a full set is known");
         assert!(!known.contains(0), "memory is bounded");
+        assert!(known.iter().count() >= 1_000_000 && known.iter().all(|key| known.contains(key)));
     }
 }

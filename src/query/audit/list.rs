@@ -27,6 +27,9 @@ use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
 const RECENT: usize = 256;
 
+/// Latest keys of a list that a cursor has.
+pub const LATEST_KEYS: usize = 8;
+
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
                              record that was received twice.";
 const REPEATED_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
@@ -46,6 +49,8 @@ pub struct ListAudit {
     is_continued: bool,
     /// Number of records that the reader accepted, and so the offset of the next one.
     next: u64,
+    /// Keys of the latest of these records.
+    latest: Vec<u64>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -83,6 +88,7 @@ impl ListAudit {
             earlier: Vec::new(),
             is_continued: offset > 0,
             next: offset,
+            latest: latest.to_vec(),
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
@@ -145,8 +151,17 @@ impl ListAudit {
     pub fn after_discarded(self, discarded: Self) -> Self {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
-        let had_records = discarded.had_records || discarded.returned > 0;
-        Self { lengths, unreturned, had_records, ..self }
+        let had_records = discarded.had_records || discarded.lengths.received() > 0;
+        let one_block = match self.subject.kind {
+            ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.known),
+            _ => self.one_block,
+        };
+        Self { lengths, unreturned, one_block, had_records, ..self }
+    }
+
+    /// Keys of the latest records that the reader accepted.
+    pub fn latest(&self) -> &[u64] {
+        &self.latest
     }
 
     /// Records that were returned twice and are not proven to be two.
@@ -223,6 +238,8 @@ impl ListAudit {
         }
         self.check_ends(response, &returned.rows)?;
         self.lengths.on_response(request, response);
+        self.latest.extend(returned.rows.clone().rev().take(LATEST_KEYS).rev().map(|row| response.rows.key(row)));
+        self.latest.drain(..self.latest.len().saturating_sub(LATEST_KEYS));
         self.small_pages.on_response(response);
         self.short_pages.on_response(request, response);
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();

@@ -53,7 +53,7 @@ pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
 pub use growth::Seen;
 pub use in_common::InCommon;
-pub use list::ListAudit;
+pub use list::{LATEST_KEYS, ListAudit};
 pub use looks::{page_of_both, position};
 pub use numbers::check_count;
 pub use repeats::Repeat;

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::known_keys::KnownKeys;
 use super::subject::Subject;
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
@@ -10,30 +11,6 @@ use crate::query::snapshot::{PageRequest, Response, Rows};
 const KEPT: usize = 1_024;
 
 const CHANGED: &str = "the list of one block changed while it was read";
-
-/// The latest records before a cursor.
-#[derive(Debug)]
-struct Witness {
-    offset: u64,
-    keys: Vec<u64>,
-}
-
-impl Witness {
-    /// Offset of the last record.
-    fn last(&self) -> u64 {
-        (self.offset + self.keys.len() as u64).saturating_sub(1)
-    }
-
-    /// True if a page shows these records, one after another.
-    fn is_shown(&self, page: u64, shown: &[u64]) -> bool {
-        // The request is for the page of the last of them, which has as many rows before it as are known.
-        let is_there = match shown.iter().rposition(|key| self.keys.last() == Some(key)) {
-            Some(last) => shown[..=last].iter().rev().zip(self.keys.iter().rev()).all(|(shown, known)| shown == known),
-            None => false,
-        };
-        is_there && (self.offset > 0 || page == 1 && shown.len() >= self.keys.len())
-    }
-}
 
 /// The first page, as it was read.
 #[derive(Debug)]
@@ -59,7 +36,8 @@ impl KnownPage {
 pub struct OneBlock {
     /// Block hash of the records.
     block: Option<u64>,
-    witness: Option<Witness>,
+    /// Offset of the last record before a cursor, which is still to be looked for.
+    last_before: Option<u64>,
     head: Option<KnownPage>,
     /// The first records that were accepted, and those before a cursor, by offset and key: a look may show them as well.
     accepted: Vec<(u64, u64)>,
@@ -69,14 +47,29 @@ pub struct OneBlock {
     pages: Option<u64>,
     /// Number of pages that the look at the first page has to report, if its page size shows the number of records.
     exact_pages: Option<u64>,
+    /// Keys of the records that discarded readings of the list received, each with the block of the reading.
+    discarded: Vec<(u64, Vec<u64>)>,
 }
 
 impl OneBlock {
     /// A list that continues after these records, the last of them before `offset`.
     pub fn continued(offset: u64, latest: &[u64]) -> Self {
         let first = offset.saturating_sub(latest.len() as u64);
-        let witness = (!latest.is_empty()).then(|| Witness { offset: first, keys: latest.to_vec() });
-        Self { witness, accepted: (first..).zip(latest.iter().copied()).collect(), ..Self::default() }
+        let last_before = offset.checked_sub(1).filter(|_| !latest.is_empty());
+        Self { last_before, accepted: (first..).zip(latest.iter().copied()).collect(), ..Self::default() }
+    }
+
+    /// Takes what a reading of the list that was discarded received, and these keys of its records.
+    #[must_use]
+    pub fn after_discarded(self, discarded: Self, known: &KnownKeys) -> Self {
+        let latest = discarded.block.map(|block| (block, known.iter().collect()));
+        Self { discarded: discarded.discarded.into_iter().chain(latest).collect(), ..self }
+    }
+
+    /// True if a discarded reading received a record of the block that is not among these.
+    pub fn lacks_discarded(&self, known: &KnownKeys) -> bool {
+        let of_block = self.discarded.iter().filter(|(block, _)| self.block == Some(*block));
+        of_block.flat_map(|(_, keys)| keys).any(|key| !known.contains(*key))
     }
 
     /// Takes records of the first page that an earlier run has read.
@@ -118,25 +111,29 @@ impl OneBlock {
         self.accepted.extend((offset..).zip(rows.take(room).map(|row| response.rows.key(row))));
     }
 
+    fn shown_offsets(&self, request: &PageRequest, response: &Response<'_>) -> Range<u64> {
+        let first = (request.page - 1).saturating_mul(self.page_rows);
+        first..first.saturating_add(response.rows.len() as u64)
+    }
+
     /// True if a page shows the accepted records at their offsets, as far as it has them.
     fn shows_accepted(&self, request: &PageRequest, response: &Response<'_>) -> bool {
-        let first = (request.page - 1).saturating_mul(self.page_rows);
-        let shown = first..first.saturating_add(response.rows.len() as u64);
+        let shown = self.shown_offsets(request, response);
         let mut accepted = self.accepted.iter().filter(|(offset, _)| shown.contains(offset));
-        accepted.all(|(offset, key)| response.rows.key((offset - first) as usize) == *key)
+        accepted.all(|(offset, key)| response.rows.key((offset - shown.start) as usize) == *key)
     }
 
     /// True if the pages are still to be compared with the first one, or with the records before a cursor.
     pub fn is_open(&self) -> bool {
-        self.witness.is_some() || self.head.is_some()
+        self.last_before.is_some() || self.head.is_some()
     }
 
     /// The page of the records that are compared, in a list of which `length` records were read, if that is all of it.
     pub fn request(&mut self, subject: &Subject, page_rows: u64, length: Option<u64>) -> PageRequest {
         let page_size = subject.page_size;
         self.page_rows = page_rows;
-        if let Some(witness) = &self.witness {
-            return PageRequest::of_audit(witness.last() / page_rows + 1, page_size);
+        if let Some(last) = self.last_before {
+            return PageRequest::of_audit(last / page_rows + 1, page_size);
         }
         // Pages smaller than the requested ones may be all that the service has.
         let length = length.filter(|_| page_rows == page_size);
@@ -149,14 +146,12 @@ impl OneBlock {
 
     /// Takes the response to that request. Fails if the records are not those that are known, or more.
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-        let is_same = match self.witness.take() {
-            Some(witness) => witness.is_shown(request.page, &response.rows.keys()) && self.has_pages(request, response),
-            None => {
-                let is_same = self.head.take().is_none_or(|head| head.is_shown(request.limit, response.rows));
-                is_same && self.has_pages(request, response)
-            }
+        let is_shown = match self.last_before.take() {
+            Some(last) => self.shown_offsets(request, response).contains(&last),
+            None => self.head.take().is_none_or(|head| head.is_shown(request.limit, response.rows)),
         };
-        if is_same && self.shows_accepted(request, response) { Ok(()) } else { Err(CHANGED.into()) }
+        let is_same = is_shown && self.has_pages(request, response) && self.shows_accepted(request, response);
+        if is_same { Ok(()) } else { Err(CHANGED.into()) }
     }
 
     /// True if a response reports as many pages as the list has of the requested size, as far as that is known.

@@ -255,7 +255,8 @@ impl Run {
                 self.fetchers.push_back(self.open(start.slice));
             } else if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
-                if !start.list.is_start() {
+                // A look-up has no list, but its records.
+                if !start.list.is_start() || start.offset > 0 {
                     self.current = CurrentSlice::continued();
                 }
             }

@@ -9,12 +9,14 @@ use super::fetch::{fetch, list_kind};
 use super::fetch_task::{FetchTask, ResponseSize};
 use super::selection::Selection;
 use crate::client::Error;
+use crate::columns::Columns;
 use crate::decode::Page;
 use crate::interface::ApiErrorKind;
+use crate::message::counted;
 use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
-use crate::query::results::{Cursor, KeyedRows, SharedReport};
+use crate::query::results::{Cursor, KeyedRows, SharedReport, key_of_all};
 use crate::query::snapshot::{
     Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
@@ -41,6 +43,8 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
+    /// One key of all of them.
+    skipped: Option<u64>,
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
@@ -52,7 +56,12 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query, wanted), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skip: 0, stopped: Stopped::No, announced: None }
+        Self { slice, list, audit, in_flight, skip: 0, skipped: None, stopped: Stopped::No, announced: None }
+    }
+
+    /// Returns the records that were received of the slice, which is not read on.
+    pub fn discarded(self) -> Discarded {
+        Discarded { slice: self.slice, audit: self.audit }
     }
 
     /// The slice after a reading of it that was discarded.
@@ -74,6 +83,7 @@ impl SliceFetcher {
             fetcher.audit = audit.below(height).with_repeats(&cursor.repeats);
         } else {
             fetcher.skip = cursor.offset;
+            fetcher.skipped = cursor.latest.first().copied();
         }
         fetcher
     }
@@ -83,6 +93,18 @@ impl SliceFetcher {
         let list = ListReader::resumed(list_spec(query, None), end.end(), end);
         let audit = ListAudit::new(subject(query, None), end.end(), &[]).after_first_page(end.first_page());
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
+    }
+
+    /// Fails if a lookup does not begin with the records that an earlier run delivered of it: their number alone shows no
+    /// position if a log was added or removed, or the order is another one.
+    pub fn check_skipped(&mut self, rows: &Columns) -> Result<(), Error> {
+        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
+        if skip == 0 || skip <= rows.rows() && self.skipped == Some(key_of_all(&rows.slice(0, skip))) {
+            return Ok(());
+        }
+        let records = counted(self.skip, "record");
+        Err(self
+            .contradicted(format!("the response does not begin with the {records} that an earlier run returned of it")))
     }
 
     /// Fails if the list of one block in a range of heights has `records` records or more and cannot hold them.

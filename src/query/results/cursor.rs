@@ -42,7 +42,7 @@ pub struct Cursor {
     pub(in crate::query) offset: u64,
     #[serde(default, skip_serializing_if = "ListCheckpoint::is_start")]
     pub(in crate::query) list: ListCheckpoint,
-    /// Keys of the latest records of the list that were returned, for its audit.
+    /// Keys of the latest records of the list that were returned, for its audit. Of a look-up, one key of all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) latest: Vec<u64>,
     /// Height of the last of them, if those after it are not above it.

@@ -46,6 +46,11 @@ impl KeyHasher {
         }
     }
 
+    /// Adds the key of a record.
+    pub fn write_key(&mut self, key: u64) {
+        self.mix(key, 8);
+    }
+
     fn end_string(&mut self) {
         self.mix(0xff, 1);
     }

@@ -77,6 +77,13 @@ impl KeyColumns {
     }
 }
 
+/// One key of several records in their blocks and in their order.
+pub fn key_of_all(columns: &Columns) -> u64 {
+    let mut hasher = KeyHasher::new();
+    KeyedRows::new(columns).keys.iter().for_each(|key| hasher.write_key(*key));
+    hasher.finish()
+}
+
 /// Hash of the hash of a block or a transaction in a column.
 fn hash_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
     let hash = columns.text(column, row)?;

@@ -215,6 +215,35 @@ def test_cursor_within_duplicate_records_resumes_exactly() -> None:
         assert seen == len(whole) == 161
 
 
+@pytest.mark.parametrize("taken", [5, 10, 11, 14, 15, 16])
+@pytest.mark.parametrize("back", [1, 2, 5, 8])
+def test_record_among_the_last_eight_that_comes_again_after_a_cursor_is_noticed(
+    server: StrictServer, taken: int, back: int
+) -> None:
+    # Records of one height, which the service lists in another order after the cursor.
+    rows = [{"txid": f"0x{number:x}", "height": "7", "blockHash": "0x7"} for number in range(20)]
+    listed = list(rows)
+
+    def page(request: Request) -> Response:
+        number, size = int(request.query["page"]), int(request.query["limit"])
+        members = {"page": str(number), "limit": str(size), "totalPage": str(-(-20 // size)), "totalTransfer": "20"}
+        return page_of("token_transfers", listed[(number - 1) * size : number * size], **members)
+
+    server.on("token_transfers", page)
+    client = server.client(concurrency=1)
+    query = client.token_transfers("0xaa", page_size=5)
+    stream = iter(query)
+    first = [next(stream).tx_id for _ in range(taken)]
+    cursor = query.cursor
+    stream.close()
+    assert [*first, *(record.tx_id for record in client.resume(cursor))] == [row["txid"] for row in rows]
+    above, below = taken - back, taken + 1
+    if above >= 0:
+        listed[above], listed[below] = rows[below], rows[above]
+        with pytest.raises(cf.PaginationDriftError):
+            client.resume(cursor).collect()
+
+
 def test_cursor_of_a_list_of_duplicates_resumes_at_its_end() -> None:
     with LocalService(transactions=0, data={"transactions": [DUPLICATE] * 60}) as service, service.client() as client:
         pages = list(client.transactions().pages())

@@ -84,6 +84,62 @@ def test_logs_resume_within_a_transaction(server: StrictServer) -> None:
         assert rest.to_dicts() == whole[count:]
 
 
+@pytest.mark.parametrize("taken", [1, 4, 9])
+@pytest.mark.parametrize(
+    "later",
+    [
+        [*range(9, -1, -1)],
+        [*range(3)],
+        [*range(1, 10)],
+        [20, *range(10)],
+        [9, *range(1, 9), 0],
+        [],
+    ],
+    ids=["reversed", "fewer", "first gone", "one more above", "first and last swapped", "none"],
+)
+def test_logs_that_do_not_begin_with_the_returned_ones_are_not_continued(
+    server: StrictServer, taken: int, later: list[int]
+) -> None:
+    listed = [*range(10)]
+
+    def respond(request: Request) -> Response:
+        tx_id = request.query["txId"]
+        return rows_of("logs", [{"txId": tx_id, "logIndex": str(index)} for index in listed])
+
+    server.on("logs", respond)
+    client = server.client(max_retries=0)
+    query = client.logs("0xa")
+    stream = iter(query)
+    first = [next(stream).log_index for _ in range(taken)]
+    assert [log.log_index for log in client.resume(query.cursor)] == listed[taken:]
+    cursor = query.cursor
+    listed[:] = later
+    if first == listed[:taken]:
+        assert [log.log_index for log in client.resume(cursor)] == listed[taken:]
+        return
+    for read in (list, cf.Query.collect):
+        with pytest.raises(cf.PaginationDriftError, match="does not begin with the"):
+            read(client.resume(cursor))
+
+
+def test_logs_of_several_transactions_resume_where_one_is_not_continued(server: StrictServer) -> None:
+    listed = [*range(3)]
+
+    def respond(request: Request) -> Response:
+        tx_id = request.query["txId"]
+        return rows_of("logs", [{"txId": tx_id, "logIndex": str(index)} for index in listed])
+
+    server.on("logs", respond)
+    query = server.client(concurrency=1).logs(HASHES)
+    stream = iter(query)
+    # The second transaction is cut.
+    [next(stream) for _ in range(5)]
+    cursor = query.cursor
+    listed.reverse()
+    with pytest.raises(cf.PaginationDriftError, match="begin with the 2 records that an earlier run returned"):
+        server.client().resume(cursor).collect()
+
+
 def test_a_warning_states_ten_reasons_and_counts_the_rest(server: StrictServer) -> None:
     server.on("logs", lambda request: rows_of("logs", [{"txId": request.query["txId"]}] * 1_000))
     query = server.client(concurrency=8).logs([f"0x{number}" for number in range(15)])

@@ -119,3 +119,27 @@ fn response_with_more_records_than_the_list_of_one_block_is_a_contradiction() {
     take_as(&mut audit, whole, &keys(&[3, 1, 2]), 1, None, 0..0).unwrap_err();
     assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list has more records than were returned");
 }
+
+#[test]
+fn record_of_a_block_that_only_a_discarded_reading_received_is_a_contradiction() {
+    let read = |rows: &[u64], block: u64| {
+        let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+        take(&mut audit, 1, &Page(rows.iter().map(|key| (*key, 7, block)).collect()), 1).unwrap();
+        audit
+    };
+    for (rows, block, is_same) in [(&[2, 3][..], 1, false), (&[1, 2, 3], 1, true), (&[2, 3], 2, true)] {
+        let audit = read(rows, block).after_discarded(read(&[1, 2, 3], 1));
+        assert_eq!(audit.on_end(&WHOLE).is_ok(), is_same, "{rows:?} {block}");
+        // A reading in between received nothing of the block.
+        let between = read(&[8], 9).after_discarded(read(&[1, 2, 3], 1));
+        assert_eq!(read(rows, block).after_discarded(between).on_end(&WHOLE).is_ok(), is_same, "{rows:?} {block}");
+    }
+}
+
+#[test]
+fn latest_records_before_a_cursor_may_be_on_several_pages() {
+    for (shown, is_same) in [(&[4][..], true), (&[3], false), (&[], false)] {
+        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[1, 2, 3, 4]).after_first_page(vec![(0, 1)]);
+        assert_eq!(look(&mut audit, &keys(shown), 2).is_ok(), is_same, "{shown:?}");
+    }
+}

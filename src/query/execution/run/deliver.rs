@@ -45,6 +45,8 @@ struct Next {
     before: ListCheckpoint,
     /// Records that were added to the list since the response before this one.
     grown: u64,
+    /// Keys of the latest records before them.
+    latest: Vec<u64>,
     /// Hashes missing before this response.
     missing_before: usize,
 }
@@ -52,6 +54,8 @@ struct Next {
 /// Records that are returned.
 struct Trimmed {
     columns: Columns,
+    /// These records, and those before and after them.
+    selected: Columns,
     /// Records of a single hash that were delivered before this run.
     skipped: usize,
     /// True if more records were received than are wanted.
@@ -83,7 +87,9 @@ impl Delivery<'_> {
         let division = self.dividing.at(self.output.delivered);
         let divides = self.cut(&mut next, left);
         let received = self.page.columns.slice(next.rows.start, next.rows.len());
-        let trimmed = trim(&received, next.selection.rows(), self.fetcher.skip, left);
+        let selected = next.selection.rows().map_or_else(|| received.clone(), |rows| received.take(rows));
+        self.fetcher.check_skipped(&selected)?;
+        let trimmed = trim(selected, self.fetcher.skip, left);
         let is_cut_short = trimmed.is_cut || divides.is_some();
         // If the page was cut short, the position of the list is after records that are not returned.
         let after = self.fetcher.list.checkpoint();
@@ -119,6 +125,7 @@ impl Delivery<'_> {
         let offset = fetcher.list.returned();
         let moved = fetcher.list.moved();
         let drift = fetcher.list.drift();
+        let latest = fetcher.audit.latest().to_vec();
         let missing_before = report.read().missing.len();
         let selector = Selector { query, arguments, report, slice: fetcher.slice, top: self.dividing.top() };
         let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&self.request, page, |accepted| {
@@ -135,7 +142,7 @@ impl Delivery<'_> {
         let min_length = fetcher.list.snapshot().min_length;
         fetcher.check_window(query, min_length)?;
         let grown = u64::try_from(fetcher.list.drift() - drift).unwrap_or(0);
-        Ok(Some(Next { rows, selection, offset, before, grown, missing_before }))
+        Ok(Some(Next { rows, selection, offset, before, grown, latest, missing_before }))
     }
 
     /// Cuts a list that is divided from here on, and returns its division.
@@ -190,15 +197,15 @@ impl Delivery<'_> {
 
     /// The position after any row of the page.
     fn checkpoint(&self, next: Next, received: Columns, trimmed: Trimmed, page: SlicePage) -> Checkpoint {
-        let Trimmed { columns, skipped, is_cut } = trimmed;
+        let Trimmed { columns, selected, skipped, is_cut } = trimmed;
         let rows = columns.rows();
-        let Next { selection, offset, before, missing_before, .. } = next;
+        let Next { selection, offset, before, latest, missing_before, .. } = next;
         match selection {
             Selection::Hashes { found, missing, .. } => {
                 Checkpoint::after(HashesPage { page, found, missing, missing_before }, rows)
             }
             Selection::All | Selection::Rows(_) if !self.query.is_paged() => {
-                Checkpoint::after(HashPage { page, offset: skipped as u64 }, rows)
+                Checkpoint::after(HashPage { page, selected, offset: skipped }, rows)
             }
             Selection::All | Selection::Rows(_) => {
                 let list = ListPage {
@@ -209,6 +216,7 @@ impl Delivery<'_> {
                     before,
                     after: self.current.latest.clone(),
                     has_falling_heights: self.fetcher.audit.has_falling_heights(),
+                    latest,
                     repeats: self.fetcher.audit.open_repeats().to_vec(),
                     doubts: self.fetcher.audit.doubts(),
                 };
@@ -219,10 +227,9 @@ impl Delivery<'_> {
 }
 
 /// Takes the selected rows without the first `skip` of them, up to the number of records `left` of a limit.
-fn trim(received: &Columns, selected: Option<&[u32]>, skip: u64, left: Option<u64>) -> Trimmed {
-    let selected = selected.map_or_else(|| received.clone(), |rows| received.take(rows));
+fn trim(selected: Columns, skip: u64, left: Option<u64>) -> Trimmed {
     let skipped = (skip as usize).min(selected.rows());
     let rows = selected.rows() - skipped;
     let wanted = left.map_or(rows, |left| rows.min(usize::try_from(left).unwrap_or(usize::MAX)));
-    Trimmed { columns: selected.slice(skipped, wanted), skipped, is_cut: wanted < rows }
+    Trimmed { columns: selected.slice(skipped, wanted), selected, skipped, is_cut: wanted < rows }
 }

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::Repeat;
+use crate::query::audit::{LATEST_KEYS, Repeat};
 use crate::query::request::Query;
-use crate::query::results::{Cursor, Division, Report, Resume, SharedReport};
+use crate::query::results::{Cursor, Division, Report, Resume, SharedReport, key_of_all};
 use crate::query::snapshot::{ListCheckpoint, Rows};
-
-/// Latest keys of a list that a cursor has.
-const LATEST_KEYS: usize = 8;
 
 /// A page of any slice.
 pub(super) struct SlicePage {
@@ -41,6 +38,8 @@ pub(super) struct ListPage {
     pub received_rows: Option<Vec<u32>>,
     /// State of the list before this page.
     pub before: ListCheckpoint,
+    /// Keys of the latest records before this page.
+    pub latest: Vec<u64>,
     /// State of the list after it, unless the page was cut by `max_items`. Later responses without records make it more precise.
     pub after: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
     /// True if records after this page are not above its last one.
@@ -64,7 +63,9 @@ pub(super) struct HashesPage {
 /// Records of a single hash, from `offset` on.
 pub(super) struct HashPage {
     pub page: SlicePage,
-    pub offset: u64,
+    /// All records of the hash.
+    pub selected: Columns,
+    pub offset: usize,
 }
 
 /// Records that a run returns without a request. Its caller stops before or after all of them.
@@ -131,6 +132,17 @@ impl SlicePage {
     }
 }
 
+impl ListPage {
+    /// Keys of the latest records before a received row.
+    fn latest_before(&self, row: usize) -> Vec<u64> {
+        let first = row.saturating_sub(LATEST_KEYS);
+        let before = LATEST_KEYS.saturating_sub(row).min(self.latest.len());
+        let mut latest = self.latest[self.latest.len() - before..].to_vec();
+        latest.extend((first..row).map(|row| Rows::key(&self.received, row)));
+        latest
+    }
+}
+
 impl Resume for ListPage {
     fn cursor(&self, row: usize) -> Cursor {
         let SlicePage { query, slice, .. } = &self.page;
@@ -157,9 +169,8 @@ impl Resume for ListPage {
             _ => self.before.clone().advanced(&self.received, rows),
         };
         let mut at = Cursor::at(query, *slice, self.offset + rows as u64, list, remaining);
-        let latest = (rows.saturating_sub(LATEST_KEYS)..rows).map(|row| Rows::key(&self.received, row));
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
-        at.latest = latest.collect();
+        at.latest = self.latest_before(rows);
         let last = rows.checked_sub(1).filter(|_| self.has_falling_heights);
         at.height = last.and_then(|row| Rows::height(&self.received, row));
         at.repeats = repeats.collect();
@@ -187,10 +198,14 @@ impl Resume for HashPage {
     fn cursor(&self, row: usize) -> Cursor {
         let SlicePage { query, slice, .. } = &self.page;
         let remaining = self.page.remaining(row);
-        let at = match self.page.ends(row) {
+        let delivered = self.offset + row;
+        let mut at = match self.page.ends(row) {
             true => Cursor::at_hash(query, slice + 1, 0, 0, remaining),
-            false => Cursor::at_hash(query, *slice, 0, self.offset + row as u64, remaining),
+            false => Cursor::at_hash(query, *slice, 0, delivered as u64, remaining),
         };
+        if at.offset > 0 {
+            at.latest.push(key_of_all(&self.selected.slice(0, delivered)));
+        }
         self.page.reported(at, row)
     }
 }
