@@ -25,7 +25,7 @@ use super::resolve::resolve;
 use super::set::{Begin, ListRun, NextPage, Set};
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
-use super::slice_fetcher::SliceFetcher;
+use super::slice_fetcher::{Discarded, SliceFetcher};
 use crate::client::{Error, log};
 use crate::decode;
 use crate::message::Message;
@@ -60,6 +60,8 @@ pub struct Run {
     max_in_flight: usize,
     /// The query before `end_here`: the list may have to be read again.
     whole: Option<Query>,
+    /// The records that an earlier run from the same start received of a list, before this one reads it.
+    discarded: Option<Discarded>,
     first_page: FirstPage,
     /// Log of all responses, for a follower.
     shown: Option<ShownLog>,
@@ -116,6 +118,7 @@ impl Run {
             end: None,
             max_in_flight: usize::MAX,
             whole: None,
+            discarded: None,
             first_page,
             shown: None,
             observed: Observed::default(),
@@ -375,6 +378,16 @@ impl ListRun for Run {
 
     fn set_max_in_flight(&mut self, pages: usize) {
         self.set_max_in_flight(pages);
+    }
+
+    fn discard(&mut self) -> Option<Discarded> {
+        // The slices of a divided list are not those with which another run begins.
+        let reading = if self.is_divided() { None } else { self.fetchers.pop_front() };
+        reading.map(SliceFetcher::discarded).or(self.discarded.take())
+    }
+
+    fn begin_after(&mut self, discarded: Discarded) {
+        self.discarded = Some(discarded);
     }
 
     fn next(&mut self) -> NextPage<'_> {

@@ -25,7 +25,7 @@ pub(super) use outcome::is_of_one_list;
 use super::query_start::QueryStart;
 use super::shared_heights::SharedHeights;
 use super::shown_lists::ShownLists;
-use super::slice_fetcher::HELD;
+use super::slice_fetcher::{Discarded, HELD};
 use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::process;
@@ -52,6 +52,10 @@ pub(super) trait ListRun: Send + Sync {
     fn report(&self) -> &SharedReport;
     /// Requests at most that many pages at once.
     fn set_max_in_flight(&mut self, pages: usize);
+    /// Returns the records that the run received of the list that it was reading.
+    fn discard(&mut self) -> Option<Discarded>;
+    /// Takes the records that a discarded run received, which began where this one does.
+    fn begin_after(&mut self, discarded: Discarded);
     fn next(&mut self) -> NextPage<'_>;
 }
 
@@ -166,7 +170,7 @@ impl Set {
                 }
                 return error.map_or_else(|| self.finish(report), Err);
             };
-            let (index, run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
+            let (index, mut run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
             match page {
                 Ok(Some(page)) => {
                     self.waiting.push_back((index, run));
@@ -175,7 +179,7 @@ impl Set {
                     }
                 }
                 Ok(None) => self.end(index, &*run, None, report),
-                Err(Error::Drift { .. }) if self.read_again(index) => self.account(report),
+                Err(Error::Drift { .. }) if self.read_again(index, &mut *run) => self.account(report),
                 Err(error @ Error::Empty { .. }) => {
                     self.emptied.push((index, run, error));
                     self.account(report);
@@ -251,15 +255,20 @@ impl Set {
         std::mem::forget(std::mem::take(&mut self.waiting));
         std::mem::forget(std::mem::take(&mut self.emptied));
         let open: Vec<usize> = self.open.keys().copied().collect();
-        open.into_iter().for_each(|index| self.reopen(index));
+        open.into_iter().for_each(|index| self.reopen(index, None));
     }
 
-    /// Continues an open list with another run.
-    fn reopen(&mut self, index: usize) {
+    /// Continues an open list with another run. One that reads the list from its beginning compares it with what the earlier
+    /// run received.
+    fn reopen(&mut self, index: usize, discarded: Option<Discarded>) {
         let earlier = self.starts.get(&index).cloned();
         let Some(list) = self.open.get(&index) else { return };
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let run = (self.begin)(&self.start_of(index, start));
+        let discarded = discarded.filter(|_| start.is_none());
+        let mut run = (self.begin)(&self.start_of(index, start));
+        if let Some(discarded) = discarded {
+            run.begin_after(discarded);
+        }
         if let Some(list) = self.open.get_mut(&index) {
             list.begin_again(run.report());
         }
@@ -300,18 +309,18 @@ impl Set {
     }
 
     /// Reads a list again that changed too much, if none of its records were returned.
-    fn read_again(&mut self, index: usize) -> bool {
-        !self.has_returned(index) && !self.starts.contains_key(&index) && self.begin_again(index)
+    fn read_again(&mut self, index: usize, run: &mut dyn ListRun) -> bool {
+        !self.has_returned(index) && !self.starts.contains_key(&index) && self.begin_again(index, run)
     }
 
-    /// Reads a list from its position with another run, a few times.
-    fn begin_again(&mut self, index: usize) -> bool {
+    /// Reads a list from its position with a run in place of this one, a few times.
+    fn begin_again(&mut self, index: usize, run: &mut dyn ListRun) -> bool {
         let Some(list) = self.open.get_mut(&index) else { return false };
         if list.before.rereads >= MAX_REREADS {
             return false;
         }
         list.before.rereads += 1;
-        self.reopen(index);
+        self.reopen(index, run.discard());
         true
     }
 

@@ -50,6 +50,12 @@ pub(super) struct SliceFetcher {
     announced: Option<u64>,
 }
 
+/// The records that a reading of a slice received, which was discarded.
+pub(super) struct Discarded {
+    pub slice: u64,
+    audit: ListAudit,
+}
+
 impl SliceFetcher {
     /// A slice of which `wanted` records are wanted, or all.
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
@@ -66,7 +72,7 @@ impl SliceFetcher {
 
     /// The slice after a reading of it that was discarded.
     #[must_use]
-    pub fn after_discarded(self, discarded: Self) -> Self {
+    pub fn after_discarded(self, discarded: Discarded) -> Self {
         Self { audit: self.audit.after_discarded(discarded.audit), ..self }
     }
 

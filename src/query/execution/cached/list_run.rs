@@ -7,6 +7,7 @@ use crate::query::execution::kept_chain::cache_of;
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::run::{KnownPage, Run};
 use crate::query::execution::set::{ListRun, NextPage};
+use crate::query::execution::slice_fetcher::Discarded;
 use crate::query::results::{Checkpoint, Page, Partial, Records, SharedReport};
 
 pub(in crate::query::execution) struct CachedList {
@@ -108,6 +109,14 @@ impl ListRun for CachedList {
 
     fn set_max_in_flight(&mut self, pages: usize) {
         self.run.set_max_in_flight(pages);
+    }
+
+    fn discard(&mut self) -> Option<Discarded> {
+        self.run.discard()
+    }
+
+    fn begin_after(&mut self, discarded: Discarded) {
+        self.run.begin_after(discarded);
     }
 
     fn next(&mut self) -> NextPage<'_> {

@@ -116,12 +116,21 @@ impl Run {
             && left.is_none_or(|left| expected < left)
             && self.may_open(self.next_slice)
         {
-            let mut fetcher = self.open(self.next_slice);
+            let mut fetcher = self.open_next();
             fetcher.send_next(&self.query, &self.output.report, &self.responses);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;
             room.take_one();
             expected = expected.saturating_add(size);
+        }
+    }
+
+    /// A fetcher of the next slice, which compares it with what an earlier run received of it.
+    fn open_next(&mut self) -> SliceFetcher {
+        let fetcher = self.open(self.next_slice);
+        match self.discarded.take_if(|discarded| discarded.slice == self.next_slice) {
+            Some(discarded) => fetcher.after_discarded(discarded),
+            None => fetcher,
         }
     }
 

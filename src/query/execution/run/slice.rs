@@ -60,7 +60,7 @@ impl Run {
         self.dividing.restart();
         let again = self.open(slice);
         if let Some(discarded) = self.fetchers.pop_front() {
-            self.fetchers.push_front(again.after_discarded(discarded));
+            self.fetchers.push_front(again.after_discarded(discarded.discarded()));
         }
         self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
         true

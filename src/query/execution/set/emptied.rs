@@ -8,10 +8,10 @@ impl Set {
     /// Judges the lists with an empty page after other lists have returned records: a throttle would have emptied those as
     /// well. Such a list is begun again, or ends with its error.
     pub(super) fn judge_emptied(&mut self, report: &SharedReport) {
-        for (index, run, error) in std::mem::take(&mut self.emptied) {
+        for (index, mut run, error) in std::mem::take(&mut self.emptied) {
             if !self.has_progressed_since(index) {
                 self.emptied.push((index, run, error));
-            } else if self.begin_again(index) {
+            } else if self.begin_again(index, &mut *run) {
                 self.account(report);
             } else {
                 self.end(index, &*run, Some(error), report);
