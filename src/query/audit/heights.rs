@@ -49,9 +49,9 @@ impl Heights {
         self.continued = Some(height);
     }
 
-    /// Height of the latest returned record, if its page was in order.
-    pub fn latest(&self) -> Option<i64> {
-        self.latest
+    /// Height of the latest returned record, if its page was in order or had one height.
+    pub fn lowest(&self) -> Option<i64> {
+        self.latest.or(self.latest_level)
     }
 
     /// Takes the heights of a response, of whose rows some were returned before, or none is.

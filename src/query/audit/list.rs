@@ -51,6 +51,8 @@ pub struct ListAudit {
     next: u64,
     /// Keys of the latest of these records.
     latest: Vec<u64>,
+    /// Keys of the last record that is wanted, and of those that were received with it.
+    last: Vec<u64>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -89,6 +91,7 @@ impl ListAudit {
             is_continued: offset > 0,
             next: offset,
             latest: latest.to_vec(),
+            last: latest.last().copied().into_iter().collect(),
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
@@ -208,6 +211,7 @@ impl ListAudit {
         }
         self.on_page(request, response, returned)?;
         let kept = self.kept(response, returned);
+        self.note_last(response, returned, &kept);
         if kept.is_empty() {
             return Ok(());
         }
@@ -260,6 +264,18 @@ impl ListAudit {
         let dropped = returned.rows.clone().filter(|row| !kept.contains(row));
         dropped.for_each(|row| _ = self.known.insert(response.rows.key(row)));
         kept
+    }
+
+    /// Takes the last record that is wanted. Rows after it, and those that contradict the arguments, are no reason to look for
+    /// what follows them.
+    fn note_last(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) {
+        let wanted = self.subject.wanted.unwrap_or(u64::MAX).saturating_sub(self.returned);
+        let wanted = &kept[..kept.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))];
+        if !wanted.is_empty() {
+            self.last.clear();
+        }
+        let first = wanted.last().copied().unwrap_or(returned.rows.start);
+        self.last.extend((first..returned.rows.end).map(|row| response.rows.key(row)));
     }
 
     /// A partition has the records at its ends that the partitions next to it do not have.
@@ -364,7 +380,7 @@ impl ListAudit {
             (missing > 0).then(|| gaps.into()),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
-            self.unreturned.reason(self.heights.latest()).map(Message::from),
+            self.unreturned.reason(self.heights.lowest()).map(Message::from),
             self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
             self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
         ];

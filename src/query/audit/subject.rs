@@ -31,6 +31,8 @@ pub struct End {
     pub page_rows: u64,
     /// True if no record follows.
     pub is_whole: bool,
+    /// True if the caller wants no more records.
+    pub is_beginning: bool,
 }
 
 /// Rows of a response that are about to be returned.

@@ -44,7 +44,7 @@ const LIST: Subject = Subject {
 };
 const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
 const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
-const WHOLE: End = End { drift: 0, page_rows: 3, is_whole: true };
+const WHOLE: End = End { drift: 0, page_rows: 3, is_whole: true, is_beginning: false };
 
 /// The reasons of an audit, one after another.
 fn doubts(audit: &ListAudit) -> String {

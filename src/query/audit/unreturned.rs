@@ -35,6 +35,8 @@ pub struct Known<'a> {
     pub keys: &'a KnownKeys,
     /// True if some are equal, so that a key does not show which of them was returned.
     pub has_equal: bool,
+    /// The last record that is wanted, and those that were received with it, if others may follow.
+    pub last: &'a [u64],
 }
 
 impl Known<'_> {
@@ -44,7 +46,12 @@ impl Known<'_> {
 
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, pair: &Pair) -> bool {
-        (pair.is_below_returned || !self.has_equal) && self.contains(pair.above) && !self.contains(pair.below)
+        (pair.is_below_returned || !self.has_equal) && self.lacks_below(pair.above, pair.below)
+    }
+
+    /// True if a record was returned and one below it was not, although it is wanted.
+    fn lacks_below(&self, above: u64, below: u64) -> bool {
+        self.contains(above) && !self.contains(below) && !self.last.contains(&above)
     }
 }
 
@@ -133,6 +140,10 @@ impl Unreturned {
         }
     }
 
+    pub fn has_pairs(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
     /// True if a record followed a returned one and was not returned.
     pub fn may_follow(&self, known: Known<'_>) -> bool {
         self.pairs.iter().any(|pair| known.is_open(pair))
@@ -192,7 +203,7 @@ impl Unreturned {
         if known.has_equal {
             return neighbors.any(|rows| self.pairs.iter().any(|pair| rows == [pair.above, pair.below]));
         }
-        neighbors.any(|rows| known.contains(rows[0]) && !known.contains(rows[1]))
+        neighbors.any(|rows| known.lacks_below(rows[0], rows[1]))
             || self.pairs.iter().any(|pair| keys.contains(&pair.below))
     }
 }

@@ -186,7 +186,7 @@ impl SliceFetcher {
         let list = &self.list;
         let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stopped == Stopped::No;
         let is_whole = list.end() == Some(End::List) && has_all;
-        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
+        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole, is_beginning: !has_all }
     }
 
     /// Takes a response, for the reader and for the audit. `select` says which of the rows belong to the result.

@@ -41,13 +41,15 @@ impl ListAudit {
             || self.may_not_have_grown(end)
     }
 
-    fn known(&self) -> Known<'_> {
-        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued }
+    fn known(&self, is_whole: bool) -> Known<'_> {
+        let last = if is_whole { &[][..] } else { &self.last };
+        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last }
     }
 
-    /// True if a record followed a returned one and was not returned.
+    /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        end.is_whole && self.unreturned.may_follow(self.known())
+        let is_compared = (end.is_whole || end.is_beginning) && self.unreturned.has_pairs();
+        is_compared && self.unreturned.may_follow(self.known(end.is_whole))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
@@ -107,7 +109,7 @@ impl ListAudit {
         }
         if self.may_continue(end) {
             self.sought = Sought::Unreturned;
-            return self.unreturned.request(end.drift, max_page_size, self.known());
+            return self.unreturned.request(end.drift, max_page_size, self.known(end.is_whole));
         }
         if self.may_be_longer(end) {
             self.sought = Sought::Longer;
@@ -151,10 +153,15 @@ impl ListAudit {
                 None
             }
             Sought::Unreturned => {
-                // A method would borrow the whole audit.
-                let known = Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued };
-                let problem = "records follow the last one that the reported number of records leaves room for";
-                (!self.unreturned.on_look(request, response, known)).then_some(problem)
+                // A look is compared with the keys that the audit has as well.
+                let mut unreturned = std::mem::take(&mut self.unreturned);
+                let is_possible = unreturned.on_look(request, response, self.known(self.is_whole));
+                self.unreturned = unreturned;
+                (!is_possible).then_some(if self.is_whole {
+                    "records follow the last one that the reported number of records leaves room for"
+                } else {
+                    "a record that responses showed between returned ones was not returned"
+                })
             }
             Sought::Longer if self.shows_unknown_record(response) => {
                 Some("the list ended before records that an earlier response showed")

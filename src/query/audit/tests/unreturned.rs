@@ -58,6 +58,19 @@ fn record_that_only_a_discarded_reading_returned_below_one_of_its_chain_is_a_rea
 }
 
 #[test]
+fn list_of_which_a_discarded_reading_received_records_is_not_empty() {
+    // The reader returns none of them before it knows the length.
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    take_as(&mut discarded, PageRequest::first(3), &keys(&[1, 2, 3]), 2, None, 0..0).unwrap();
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+    take(&mut audit, 1, &keys(&[]), 0).unwrap();
+    while audit.is_open(&WHOLE) {
+        look(&mut audit, &keys(&[]), 0).unwrap();
+    }
+    assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list became empty while it was read");
+}
+
+#[test]
 fn unreturned_record_whose_place_no_response_shows_raises() {
     let mut audit = audit_of_unreturned();
     (0..7).for_each(|_| look(&mut audit, &keys(&[8, 1, 2]), 2).unwrap());
@@ -82,9 +95,41 @@ fn unreturned_record_that_is_further_down_raises() {
     assert!(look(&mut audit, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
 }
 
+const BEGINNING: End = End { is_whole: false, is_beginning: true, ..WHOLE };
+
 #[test]
 fn unreturned_record_below_the_wanted_beginning_is_not_looked_for() {
-    assert!(!audit_of_unreturned().is_open(&End { is_whole: false, ..WHOLE }));
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(4), &keys(&[1, 2, 3, 4]), 2, None, 0..0).unwrap();
+    assert!(audit.is_open(&WHOLE) && !audit.is_open(&BEGINNING));
+    // More records were received than are wanted.
+    let mut audit = ListAudit::new(Subject { wanted: Some(2), ..LIST }, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(4), &keys(&[1, 2, 9, 3]), 2, None, 0..0).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+}
+
+#[test]
+fn unreturned_record_among_those_of_a_beginning_is_looked_for() {
+    let read = || {
+        let mut audit = ListAudit::new(Subject { wanted: Some(3), ..LIST }, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (3, 4, 4), (4, 3, 3)]), 2).unwrap();
+        let shown = Page(vec![(2, 6, 6), (9, 5, 5), (3, 4, 4)]);
+        take_as(&mut audit, PageRequest::first(3), &shown, 2, None, 0..0).unwrap();
+        audit
+    };
+    let look = |audit: &mut ListAudit, rows: &[(u64, i64, u64)]| {
+        let request = audit.next_request(&BEGINNING).expect("a request");
+        take_as(audit, request, &Page(rows.to_vec()), 2, None, 0..0)
+    };
+    let shown = look(&mut read(), &[(1, 8, 8), (2, 6, 6), (9, 5, 5), (3, 4, 4)]).unwrap_err();
+    assert_eq!(shown, "a record that responses showed between returned ones was not returned");
+    // What is below the wanted records need not be returned.
+    let mut gone = read();
+    look(&mut gone, &[(1, 8, 8), (2, 6, 6), (3, 4, 4), (7, 3, 3)]).unwrap();
+    assert!(!gone.is_open(&BEGINNING));
+    assert!(doubts(&gone).contains("showed a record of height 5 below"));
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub struct Adversary {
     is_wrong: bool,
     changes: usize,
     has_inserted: bool,
+    /// Three records next to each other of each response, if one replica lacks a record.
+    shown: Vec<Vec<u64>>,
 }
 
 impl Adversary {
@@ -80,6 +82,18 @@ impl Adversary {
         }
     }
 
+    /// Takes the rows of a response.
+    pub fn show(&mut self, defect: Option<Defect>, rows: &[Record]) {
+        if defect == Some(Defect::ReplicaWithGap) {
+            self.shown.extend(rows.windows(3).map(|rows| rows.iter().map(|record| record.key).collect()));
+        }
+    }
+
+    /// True if a response showed a record between two of these, which are next to each other here.
+    pub fn showed_another_between(&self, got: &[u64]) -> bool {
+        self.shown.iter().any(|rows: &Vec<u64>| got.windows(2).any(|pair| pair == [rows[0], rows[2]]))
+    }
+
     /// True if a record is listed late now.
     pub fn inserts(&mut self, defect: Option<Defect>, length: usize, choices: &mut dyn Choices) -> bool {
         let may_insert = defect == Some(Defect::LateRecord) && !self.has_inserted && length > 1;
@@ -89,8 +103,8 @@ impl Adversary {
 
     /// True if these are the keys of a state of the list, or of a replica: where the order of equal heights is not fixed, in
     /// any order.
-    pub fn is_right(&self, defect: Defect, states: &[Vec<Record>], got: &[u64]) -> bool {
-        let keys = |state: &[Record]| state.iter().map(|record| record.key).collect::<Vec<_>>();
+    pub fn is_right(&self, defect: Defect, states: &[Vec<Record>], got: &[u64], wanted: usize) -> bool {
+        let keys = |state: &[Record]| state.iter().take(wanted).map(|record| record.key).collect::<Vec<_>>();
         let sorted = |mut keys: Vec<u64>| {
             keys.sort_unstable();
             keys

@@ -254,6 +254,21 @@ fn no_list_beyond_its_result_window_is_called_complete() {
     let window = |bounds: Bounds| Bounds { window: Some(4), max_length: 7, page_sizes: (1, 3), ..bounds };
     let (c, u) = (window(COUNTED), window(UNCOUNTED));
     let growth = |bounds: Bounds| Bounds { growth: (2, 2), ..bounds };
+/// Records that a response shows between two returned ones are returned, or the beginning has a reason.
+#[test]
+fn every_beginning_of_a_list_of_which_a_replica_lacks_a_record_is_right_or_raises() {
+    let bounds = |bounds: Bounds| Bounds { defect: Some(Defect::ReplicaWithGap), wanted: 5, max_length: 6, ..bounds };
+    let (c, u) = (bounds(COUNTED), bounds(UNCOUNTED));
+    let growth = |bounds: Bounds| Bounds { growth: (1, 1), max_length: 5, ..bounds };
+    let two = |bounds: Bounds| Bounds { concurrency: 2, ..bounds };
+    check(&[
+        ("replica with a gap, beginning, counted", c, c, 3_589),
+        ("replica with a gap, beginning, uncounted", u, u, 6_860),
+        ("replica with a gap, beginning, counted, growth", growth(c), growth(c), 13_321),
+        ("replica with a gap, beginning, counted, two in flight", two(c), two(c), 6_818),
+    ]);
+}
+
     let loss = |bounds: Bounds| Bounds { losses: 1, deaths: 1, ..bounds };
     let both = |bounds: Bounds| Bounds { growth: (1, 1), losses: 1, max_length: 6, ..bounds };
     let large = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
@@ -300,7 +315,7 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("uncounted, beginning, growth, deletion, two in flight", lost, death(lost), 14_123),
         ("uncounted, beginning, runs, deletion, two in flight", runs, death(runs), 162_699),
         ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 20_426),
-        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_475),
+        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_487),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_148),
         ("uncounted, beginning, duplicates", duplicates, duplicates, 496),
         ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 5_912),

@@ -7,7 +7,7 @@ use super::choices::Exhaustive;
 use super::world::{Verdict, World};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
-pub const ERRORS: [&str; 12] = [
+pub const ERRORS: [&str; 14] = [
     "gave up after too many responses without new records",
     "of which",
     "records that were being read were deleted or replaced",
@@ -20,6 +20,8 @@ pub const ERRORS: [&str; 12] = [
     "no response confirms the first page",
     "below records of height",
     "has records, but the API reports",
+    "a record that responses showed between returned ones was not returned",
+    "the numbers of pages that the API reports contradict each other",
 ];
 
 #[derive(Debug, Default)]

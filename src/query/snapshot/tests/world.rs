@@ -42,7 +42,7 @@ pub enum Verdict {
 
 fn audited_end(reader: &ListReader, has_all: bool) -> audit::End {
     let is_whole = reader.end() == Some(End::List) && has_all;
-    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), is_whole }
+    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), is_whole, is_beginning: !has_all }
 }
 
 impl<'a> World<'a> {
@@ -127,7 +127,7 @@ impl<'a> World<'a> {
             kind: spec.kind,
             order: Order::NewestFirst,
             compares_growth: false,
-            has_blocks: true,
+            has_blocks: false,
             has_unique_keys: self.bounds.symbols == 0,
             page_size: spec.page_size,
             max_page_size: spec.max_page_size,
@@ -149,6 +149,7 @@ impl<'a> World<'a> {
         let page = self.adversary.page(self.bounds.defect, request);
         let from = ((page as usize - 1) * limit).min(shown.len());
         let rows = shown[from..(from + limit).min(shown.len())].to_vec();
+        self.adversary.show(self.bounds.defect, &rows);
         self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
         let may_omit = self.requests > 1 && self.omitted < self.bounds.omissions;
         let omits_count = may_omit && self.choices.choose(2) == 1;
@@ -350,7 +351,10 @@ impl<'a> World<'a> {
         // If records are equal, a newer one may be returned in place of one that was deleted.
         let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0 || self.omitted > 0;
         let is_right = match self.bounds.defect {
-            Some(defect) => self.adversary.is_right(defect, &self.states, &got),
+            Some(defect) => {
+                self.adversary.is_right(defect, &self.states, &got, wanted.unwrap_or(usize::MAX))
+                    && !(deaths == 0 && audit.doubts().is_empty() && self.adversary.showed_another_between(&got))
+            }
             None => self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer),
         };
         if is_right { Verdict::Right } else { Verdict::Wrong(got) }
