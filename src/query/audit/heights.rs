@@ -124,7 +124,9 @@ impl Heights {
     fn on_records(&mut self, heights: &[i64]) -> Result<(), String> {
         self.check_first(heights, Direction::Falling)?;
         // A page of one height shows no order.
-        let is_known = heights.first() > heights.last() || self.latest.is_some();
+        let has_fallen = heights.first() > heights.last();
+        self.has_fallen |= has_fallen;
+        let is_known = has_fallen || self.latest.is_some();
         let step = self.latest_level.zip(heights.first().copied());
         self.risen = self.risen.or(step.filter(|(latest, first)| first > latest));
         self.latest = if is_known { heights.last().copied() } else { None };

@@ -94,3 +94,17 @@ fn chain_has_one_block_below_each() {
         assert_eq!(outcome.is_err(), is_contradiction, "{shown:?} {outcome:?}");
     }
 }
+
+#[test]
+fn page_that_begins_above_a_page_of_one_height_is_a_contradiction_where_heights_fall() {
+    let read = |pages: &[&[i64]]| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        (1..).zip(pages).try_for_each(|(page, rows)| take(&mut audit, page, &heights(rows), 9))
+    };
+    let error = read(&[&[7, 7, 7], &[9, 8, 6]]).unwrap_err();
+    assert_eq!(error, "a page begins at height 9, below records of height 7");
+    assert!(read(&[&[7, 7, 7], &[9, 9, 9], &[8, 7, 6]]).is_err());
+    // Nothing shows an order.
+    read(&[&[7, 7, 7], &[9, 9, 9], &[8, 8, 8]]).unwrap();
+    read(&[&[7, 7, 7], &[7, 6, 5], &[5, 5, 5], &[5, 4, 3]]).unwrap();
+}

@@ -64,13 +64,13 @@ fn every_schedule_of_distinct_records_with_a_count_is_right_or_raises() {
             "counted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganisations: 1, deaths: 1, max_length: 4, ..c },
             Bounds { growth: (2, 2), reorganisations: 1, deaths: 1, max_length: 5, ..c },
-            35_981,
+            35_954,
         ),
         (
             "counted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 4, ..c },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 5, ..c },
-            84_946,
+            84_871,
         ),
     ]);
 }
