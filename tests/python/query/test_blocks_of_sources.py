@@ -101,6 +101,24 @@ def test_block_hash_of_two_heights_of_a_set_is_reported(server: StrictServer) ->
         assert client.blocks(height=[5, 6, 7]).collect().report.complete
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_block_hash_of_two_heights_of_a_range_is_reported(server: StrictServer, *, is_streamed: bool) -> None:
+    hashes = {"5": "0x5", "6": "0x5", "7": "0x7"}
+
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("transactions", [{"txid": "0xa", "blockHash": hashes[height], "height": height}])
+
+    server.on("transactions", block)
+    with server.client() as client:
+        query = client.transactions(start_height=5, end_height=7)
+        records = list(query) if is_streamed else query.collect()
+        assert len(records) == 3
+        assert any(reason.startswith(TWO_HEIGHTS) for reason in query.report.reasons), query.report.reasons
+        hashes["6"] = "0x6"
+        assert client.transactions(start_height=5, end_height=7).collect().report.complete
+
+
 def test_block_that_is_absent_between_others_of_a_set_is_reported(server: StrictServer) -> None:
     def block(request: Request) -> Response:
         height = request.query["height"]

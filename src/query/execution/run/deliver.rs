@@ -163,7 +163,9 @@ impl Delivery<'_> {
         let Self { query, fetcher, output, dividing, page, .. } = self;
         output.delivered += columns.rows() as u64;
         output.evidence.add(columns);
-        if !query.is_paged() || dividing.divided().is_some() {
+        // Each height of a range has a list of its own.
+        let is_of_height = query.slices().height(fetcher.slice).is_some();
+        if !query.is_paged() || dividing.divided().is_some() || is_of_height {
             let source = if query.is_paged() { Source::List(fetcher.slice) } else { Source::Lookup };
             output.blocks.add(source, columns);
             output.blocks.reasons().into_iter().for_each(|reason| output.report.add_contradiction(reason));
@@ -214,9 +216,9 @@ impl Delivery<'_> {
                     received: if is_cut { received.slice(0, selection.received(rows)) } else { received },
                     received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                     before,
+                    latest,
                     after: self.current.latest.clone(),
                     has_falling_heights: self.fetcher.audit.has_falling_heights(),
-                    latest,
                     repeats: self.fetcher.audit.open_repeats().to_vec(),
                     doubts: self.fetcher.audit.doubts(),
                 };
