@@ -41,11 +41,17 @@ impl UncountedReader {
         Ok(())
     }
 
-    /// The position after the last record has none, or a returned one, if the list has grown meanwhile.
+    /// The position after the last record has none, or a returned one, if the list has grown meanwhile. If it has grown by more
+    /// records than are known, a newer one is there, and the position is requested where it is by now.
     pub(super) fn on_tail_look(&mut self, view: &View<'_>, end: End) -> Result<Accepted, Error> {
         if view.keys(0..view.rows.len()).iter().all(|key| self.list.delivered.keys().contains(key)) {
             self.list.end_with(end);
             return Ok(Accepted::default());
+        }
+        let offset = self.list.snapshot.offset_of_one(view);
+        if let Some(offset) = offset.filter(|offset| *offset < self.list.delivered.base() as i64) {
+            self.observe(view.position - offset);
+            return self.list.miss(view);
         }
         Err(self.list.drift_error("records follow the last one that the reported number of records leaves room for"))
     }
