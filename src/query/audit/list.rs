@@ -356,6 +356,11 @@ impl ListAudit {
             return Err("the list became empty while it was read".into());
         }
         if end.is_whole && self.short_pages.may_lack_newest(self.next) {
+        if end.is_whole && self.one_block.lacks_discarded(&self.known) {
+            return Err(
+                "a record of the block was received by a reading that was discarded, and is not in the list".into()
+            );
+        }
             return Err("the first page has fewer records than it says, and others seem to be newer".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {

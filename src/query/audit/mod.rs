@@ -9,7 +9,7 @@
 //! | arguments | a value that no record can have under the arguments | the row is dropped, with a reason |
 //! | echo | the number of another page, the name of another chain | `PaginationDriftError`; the rows are dropped |
 //! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` |
-//! | one block | two block hashes, or other records in the end, on the first page or on those after it | `PaginationDriftError` |
+//! | one block | two block hashes, or other records in the end, on the first page or on those after it; fewer than a discarded reading received | `PaginationDriftError` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | order | a record above those that an earlier run returned | a reason |
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason |
