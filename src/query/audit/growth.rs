@@ -49,6 +49,12 @@ impl Growth {
         }
     }
 
+    /// Forgets records that one response shows twice: one of them may be newer than the first page.
+    pub fn forget_repeated(&mut self, response: &Response<'_>) {
+        let num_rows = response.rows.len();
+        self.head.retain(|(_, key)| (0..num_rows).filter(|row| response.rows.key(*row) == *key).nth(1).is_none());
+    }
+
     /// Takes the greatest height of the first page.
     pub fn begin_at(&mut self, top: Option<i64>) {
         self.top = self.top.or(top);
@@ -56,6 +62,7 @@ impl Growth {
 
     /// Takes a response, which may show how far the head has moved.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
+        self.forget_repeated(response);
         if seen.length != self.length {
             // The response from which the length is known reports no growth, whatever its count says.
             self.length = seen.length;

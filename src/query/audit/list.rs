@@ -236,14 +236,15 @@ impl ListAudit {
         if self.next == 0 {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
             self.growth.begin_at(returned.rows.clone().filter_map(|row| response.rows.height(row)).max());
+            self.growth.forget_repeated(response);
         }
         if self.subject.kind == ListKind::Fixed {
             self.one_block.on_accepted(response, returned.rows.clone(), self.next);
         }
         self.check_ends(response, &returned.rows)?;
-        self.lengths.on_response(request, response);
         self.latest.extend(returned.rows.clone().rev().take(LATEST_KEYS).rev().map(|row| response.rows.key(row)));
         self.latest.drain(..self.latest.len().saturating_sub(LATEST_KEYS));
+        self.lengths.on_response(request, response);
         self.small_pages.on_response(response);
         self.short_pages.on_response(request, response);
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
@@ -355,12 +356,12 @@ impl ListAudit {
         if end.is_whole && self.had_records && self.next == 0 {
             return Err("the list became empty while it was read".into());
         }
-        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
         if end.is_whole && self.one_block.lacks_discarded(&self.known) {
             return Err(
                 "a record of the block was received by a reading that was discarded, and is not in the list".into()
             );
         }
+        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
             return Err("the first page has fewer records than it says, and others seem to be newer".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {
