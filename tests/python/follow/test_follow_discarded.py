@@ -64,6 +64,11 @@ def follow(client: cf.Client, call: str, *, undo: bool, **options: Any) -> tuple
     return records, follower.report
 
 
+def reasons_of(report: cf.Report) -> list[str]:
+    """The reasons apart from the age of the records, which an address always has."""
+    return [reason for reason in report.reasons if "last 12 months" not in reason]
+
+
 @pytest.mark.parametrize("undo", [False, True])
 def test_reason_of_a_round_that_is_repeated_is_dropped(server: StrictServer, *, undo: bool) -> None:
     # Blocks that are not settled are replaced, one of which has records on two pages.
@@ -84,18 +89,19 @@ def test_reason_of_a_round_that_is_repeated_is_dropped(server: StrictServer, *, 
         highest = 99 if undo else 94
         expected = [int(each["height"]) for each in rows("b") if int(each["height"]) <= highest]
         assert sorted(record.height for record in records) == sorted(expected)
-        assert (report.complete, report.reasons) == (True, []), replaced_before
+        assert reasons_of(report) == [], replaced_before
 
 
 @pytest.mark.parametrize("call", ["address_transactions", "transactions", "large_transactions"])
 def test_list_whose_length_is_unknown_is_reported(server: StrictServer, call: str) -> None:
     service = Service(server, call, [row(at, at) for at in range(100, 93, -1)], 110)
     with server.client() as client:
-        assert follow(client, call, undo=False)[1].reasons == []
+        assert reasons_of(follow(client, call, undo=False)[1]) == []
         service.counts_pages = False
         assert UNKNOWN_LENGTH in query_of(client, call, page_size=3).collect().report.reasons
         report = follow(client, call, undo=False)[1]
-        assert (report.complete, report.reasons) == (False, [UNKNOWN_LENGTH])
+        assert not report.complete
+        assert reasons_of(report) == [UNKNOWN_LENGTH]
 
 
 @pytest.mark.parametrize("call", ["address_transactions", "transactions", "token_transfers"])
