@@ -71,7 +71,7 @@ def query(service: LocalService, client: cf.Client, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     sent = service.request_count
-    yield client.blocks(max_items=5)
+    yield client.blocks()
     assert service.request_count == sent
     assert list(tmp_path.iterdir()) == []
 

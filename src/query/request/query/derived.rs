@@ -85,6 +85,12 @@ impl Query {
             }
             None => args.retain(|name, _| !self.is_of_range(name) && !self.is_hashes(name)),
         }
+        // Services compare addresses without their letter case.
+        for value in args.values_mut() {
+            if let Value::String(text) = value {
+                text.make_ascii_lowercase();
+            }
+        }
         Ok(args)
     }
 
