@@ -125,7 +125,7 @@ async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedRepo
         },
         None => start_height,
     };
-    if heights.has_falling_times() {
+    if (start_time.is_some() || end_time.is_some()) && heights.has_falling_times() {
         report.add_reason(FALLING_TIMES);
     }
     let resolved = query.with_heights(start, end)?.with_later_blocks(known_newest);

@@ -133,13 +133,13 @@ def newest_blocks() -> pc.Expression:
     )
 
 
-def is_range(request: Request) -> bool:
-    return "address" in request.query and "endBlockHeight" in request.query
+def is_ranged(request: Request) -> bool:
+    return request.query.get("startBlockHeight", "0") != "0"
 
 
 @pytest.mark.parametrize("lost", [set(), {1_995}, {*range(1_990, 2_001)}])
 def test_record_of_the_first_page_is_missing_from_the_heights_of_times(server: StrictServer, lost: set[int]) -> None:
-    Service(server, lambda request, height: height in lost and is_range(request))
+    Service(server, lambda request, height: height in lost and is_ranged(request))
     with server.client() as client:
         heights, report = scan(client.address_transactions(ADDRESS), newest_blocks())
         assert sorted(heights) == [height for height in range(1_990, 2_001) if height not in lost]
@@ -155,7 +155,7 @@ def test_blocks_that_are_replaced_during_the_search_are_no_contradiction(
     service.included_again = again
 
     def hidden(request: Request, _height: int) -> bool:
-        if is_range(request):
+        if is_ranged(request):
             service.fork = service.top - depth
         return False
 
@@ -172,7 +172,7 @@ def test_records_of_pages_that_locate_times_are_missing_from_their_range(
 ) -> None:
     Service(
         server,
-        lambda request, height: is_lost and height < 1_530 and request.query.get("startBlockHeight", "0") != "0",
+        lambda request, height: is_lost and height < 1_530 and is_ranged(request),
     )
     ends = (START + dt.timedelta(seconds=12 * height) for height in (1_500, 2_001))
     with server.client() as client:
@@ -253,10 +253,6 @@ def test_parallel_read_reads_the_list_if_its_page_shows_what_a_lookup_lacks(
         assert ("tx_id=" in repr(queries[0])) is not is_lost
 
 
-def is_ranged(request: Request) -> bool:
-    return request.query.get("startBlockHeight", "0") != "0"
-
-
 def never(_server: StrictServer) -> bool:
     return False
 
@@ -297,7 +293,7 @@ def test_record_is_missing_if_its_page_cannot_be_requested_again(server: StrictS
     service.hidden = lambda _request, height: height == 1_995 and service.fork == height
 
     def page(request: Request) -> Response:
-        if is_range(request):
+        if is_ranged(request):
             service.fork = 1_995
         elif service.fork == 1_995 and not is_answered:
             return error(503, "50001")

@@ -259,7 +259,10 @@ def test_lists_progress_with_few_requests_a_run(call: str, max_requests: int) ->
 def test_fewer_requests_than_a_resumed_search_needs_are_rejected_before_the_first(quiet: LocalService) -> None:
     client = quiet.client(max_requests=3)
     every = quiet.client().transactions().collect()
-    ends: dict[str, Any] = {"start_time": every[-1].transaction_time, "end_time": every[len(every) // 2].transaction_time}
+    ends: dict[str, Any] = {
+        "start_time": every[-1].transaction_time,
+        "end_time": every[len(every) // 2].transaction_time,
+    }
     query = client.transactions(**ends)
     with pytest.raises(cf.BudgetExceededError):
         query.collect()
