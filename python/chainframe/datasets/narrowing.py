@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 MAX_COUNTS = 3
 # Number of requests up to which queries are run without a look at the list that they are parts of.
 DIRECT = 2
+NO_REQUEST = "no request: no record can satisfy the filter"
 
 
 class Narrowing:
@@ -98,6 +99,31 @@ class Narrowing:
         if (whole := self._split(queries)) is not None:
             return Parts(whole)
         return Direct()
+
+    def explain(self) -> str:
+        """The requests, as text. Sends nothing."""
+        queries = self.queries()
+        if not queries:
+            return NO_REQUEST
+        lines = [repr(query) for query in queries]
+        if self.located_by(queries):
+            return "\n".join([*lines, "after a lookup of the hashes for their heights, if all of them are found"])
+        match self.way(queries):
+            case Direct():
+                pass
+            case ByHashes(query, lookup):
+                lines = [repr(self.with_arguments(query, {lookup.parameter: each})) for each in lookup.hashes]
+                lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {query!r}")
+            case ByTimes(timed=[]):
+                return NO_REQUEST
+            case ByTimes(query, timed):
+                lines = [*map(repr, timed), f"if the first page of {query!r} shows that the whole list costs more"]
+            case Descent(floors):
+                down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
+                lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
+            case Parts(whole):
+                lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
+        return "\n".join(lines)
 
     def _split(self, queries: list[Query[Any]]) -> Query[Any] | None:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # Most pages of a list that are read to find the heights of times.
 MAX_PROBES = 8
-NO_REQUEST = "no request: no record can satisfy the filter"
 
 
 class Progress(Enum):
@@ -70,30 +69,6 @@ class Reading:
         self._gaps = Gaps(self._argument.schema, descending(self.narrowing.resource), self._solver)
         # Greatest height of a list that was not read on.
         self._highest: float = -math.inf
-
-    def explain(self) -> str:
-        queries = self.narrowing.queries()
-        if not queries:
-            return NO_REQUEST
-        lines = [repr(query) for query in queries]
-        if self.narrowing.located_by(queries):
-            return "\n".join([*lines, "after a lookup of the hashes for their heights, if all of them are found"])
-        match self.narrowing.way(queries):
-            case Direct():
-                pass
-            case ByHashes(query, lookup):
-                lines = [repr(self.narrowing.with_arguments(query, {lookup.parameter: each})) for each in lookup.hashes]
-                lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {query!r}")
-            case ByTimes(timed=[]):
-                return NO_REQUEST
-            case ByTimes(query, timed):
-                lines = [*map(repr, timed), f"if the first page of {query!r} shows that the whole list costs more"]
-            case Descent(floors):
-                down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
-                lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
-            case Parts(whole):
-                lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
-        return "\n".join(lines)
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""

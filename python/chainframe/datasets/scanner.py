@@ -109,7 +109,7 @@ class Scanner:
         return sum(self._projection.filter(pa.Table.from_batches([batch])).num_rows for batch in batches)
 
     def explain(self) -> str:
-        return self._reading.explain()
+        return self._reading.narrowing.explain()
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
