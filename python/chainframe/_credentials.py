@@ -42,7 +42,7 @@ class Credentials:
     def __post_init__(self) -> None:
         if self.expires_at is None:
             return
-        if not isinstance(self.expires_at, datetime):
+        if not isinstance(self.expires_at, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"expires_at must be a datetime with a time zone; got {type(self.expires_at).__name__}"
             raise TypeError(message)
         if self.expires_at.tzinfo is None:

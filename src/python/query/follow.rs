@@ -118,7 +118,7 @@ impl Follow {
     }
 
     /// Position after the last event.
-    pub(super) fn position(&self) -> FollowCursor {
+    fn position(&self) -> FollowCursor {
         self.feed.ready().lock().position.clone()
     }
 
@@ -158,6 +158,12 @@ impl Follow {
     #[getter]
     fn cursor(&self) -> String {
         self.position().to_json()
+    }
+
+    /// Position of a set after the last event.
+    #[getter]
+    fn _positions(&self) -> Positions {
+        Positions(self.position())
     }
 
     #[doc = doc!(Follow.report)]

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::value::RawValue;
 
-use super::follow::Follow;
 use super::query::Query;
 use crate::query::FollowCursor;
 
@@ -38,15 +37,6 @@ impl Positions {
     /// The positions after those of some lists have moved.
     fn merged(&self, later: &Self) -> Self {
         Self(self.0.merged(&later.0))
-    }
-}
-
-#[pymethods]
-impl Follow {
-    /// Position of a set after the last event.
-    #[getter]
-    fn _positions(&self) -> Positions {
-        Positions(self.position())
     }
 }
 
