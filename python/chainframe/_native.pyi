@@ -104,6 +104,7 @@ __all__ = [
     "_set_telemetry",
     "_share_cassette",
     "_signature",
+    "_split_positions",
     "_unname_cassette",
     "_without_cassette",
 ]
@@ -4278,7 +4279,7 @@ class _FollowBuffer:
 
 @final
 class _Positions:
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def to_json(self) -> str: ...
     def write(self, file: BinaryIO) -> None: ...
     def since(self, before: _Positions) -> _Positions: ...
