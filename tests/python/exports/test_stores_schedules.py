@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import obstore
@@ -14,7 +15,7 @@ import pytest
 import chainframe as cf
 import chainframe.exports
 import reference_client
-from chainframe.testing import LocalService
+from chainframe.testing import Cassette, LocalService
 from conftest import needs_extra
 from object_stores import FAULTS, STORES, Double, Killed, Turns
 
@@ -98,8 +99,19 @@ class Schedules:
 
 
 @pytest.fixture
-def schedules(service: LocalService, client: cf.Client) -> Schedules:
-    del service
+def client(service: LocalService, tmp_path: Path) -> Iterator[cf.Client]:
+    """A client that replays the list. Ten thousand exports would spend half of their time on its requests."""
+    for mode in ("once", "none"):
+        cassette = Cassette(tmp_path / "list.jsonl", mode=mode, allow_playback_repeats=True)
+        with service.client(cassette=cassette) as made:
+            if mode == "once":
+                Schedules(made)
+            else:
+                yield made
+
+
+@pytest.fixture
+def schedules(client: cf.Client) -> Schedules:
     return Schedules(client)
 
 
