@@ -20,6 +20,10 @@ demo-packages: .venv/pip
 
 # The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
 # do types and tests, which wait now and then.
+# Clippy lints this crate while it is compiled for the tests and for the wheel; a run of its own would check all dependencies
+# again. `cargo clippy` hands over its arguments in the same variables.
+test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+test: export CLIPPY_ARGS := -Dwarnings
 test: .venv/pip
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust lint postgres browser install PROFILE=dev
 	$(MAKE) --no-print-directory check-python
@@ -35,7 +39,7 @@ lint: tools
 	$(BIN)/ruff check
 
 rust: .venv/pip
-	cargo clippy --all-targets --all-features -- -D warnings
+	$(if $(RUSTC_WORKSPACE_WRAPPER),,cargo clippy --all-targets --all-features -- -D warnings)
 	cargo test --features service,planted-bugs,events
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
