@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainframe.errors import NumericOverflowError
 from chainframe.exact import integers, operands
 
 if TYPE_CHECKING:
@@ -79,9 +80,8 @@ def _tight(operand: Any) -> Any:
         digits = max(len(str(abs(whole))), scale, 1)
         return pa.scalar(operand, pa.decimal256(digits, scale))
     scale = operand.type.scale
-    bounds: Any = pc.min_max(operand)
-    largest = max((abs(integers.parts(each)[0]) for each in bounds.as_py().values() if each is not None), default=0)
-    return operand.cast(pa.decimal256(max(len(str(largest)), scale, 1), scale))
+    digits = max(len(str(integers.largest(operand))), scale, 1)
+    return operand.cast(pa.decimal256(digits, scale))
 
 
 def _in_integers(operation: str, left: Any, right: Any) -> pa.Array[Any]:
@@ -139,6 +139,19 @@ def _quotient(left: Any, right: Any) -> Any:
 def _power(column: pa.ChunkedArray[Any], exponent: int) -> pa.Array[Any]:
     found = integers.unscaled(column) ** exponent
     return result(found, column.type.scale * exponent, operands.missing(column), operands.PLACES)
+
+
+def rounded(column: pa.ChunkedArray[Any], places: int) -> Any:
+    """Returns the values rounded half to even, in a wider type if one of them gets a digit more than the column has."""
+    scale = column.type.scale
+    if integers.largest(column) + 10 ** max(scale - places, 0) > 10**integers.WIDE:
+        raise NumericOverflowError(f"rounding to {places} places needs more than {integers.WIDE} digits")
+    # In a type without room for that digit, Arrow raises or returns zero.
+    found = pc.round(column.cast(pa.decimal256(integers.WIDE, scale)), ndigits=places)
+    try:
+        return integers.cast(found, column.type)
+    except NumericOverflowError:
+        return found
 
 
 def result(values: Any, scale: int, absent: np.ndarray[Any, Any], places: int) -> pa.Array[Any]:

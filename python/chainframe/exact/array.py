@@ -98,11 +98,11 @@ class ExactArray(ArrowExtensionArray):
             return pa.scalar(None, pa_type or pa.decimal128(integers.NARROW, operands.PLACES))
         whole, scale = integers.parts(number)
         boxed = integers.column_of([whole], scale, None, operands.PLACES)
-        return _cast(pa.chunked_array([boxed]), pa_type)[0]
+        return integers.cast(pa.chunked_array([boxed]), pa_type)[0]
 
     @classmethod
     def _box_pa_array(cls, value: Any, pa_type: Any = None, copy: bool = False) -> Any:
-        return _cast(operands.column(value), pa_type)
+        return integers.cast(operands.column(value), pa_type)
 
     @classmethod
     def _concat_same_type(cls, to_concat: Iterable[Any]) -> Any:
@@ -156,10 +156,10 @@ class ExactArray(ArrowExtensionArray):
                 largest = max(self._integers(), key=abs)
                 raise integers.overflow(integers.texts([largest], self._scale)[0], integers.NARROW)
             column = pa.chunked_array([narrow])
-        return column if type is None else column.cast(type)
+        return integers.cast(column, type)
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = _UNSET) -> Any:
-        """Returns the nearest doubles, or exact numbers with `dtype=object`."""
+        """Returns the nearest doubles; exact numbers with `dtype=object`, their digits with `dtype=str`."""
         form = callers.form()
         if form is callers.Form.KEYS:
             return self._objects(pd.NA)
@@ -168,8 +168,9 @@ class ExactArray(ArrowExtensionArray):
             return self._order()._data
         if form is callers.Form.TEXTS:
             return self._values_for_json()
-        if form in _OBJECTS or (dtype is not None and np.dtype(dtype) == object):
-            return self._objects(pd.NA if na_value is _UNSET else na_value)
+        if form in _OBJECTS or (dtype is not None and np.dtype(dtype).kind in "OSU"):
+            objects = self._objects(pd.NA if na_value is _UNSET else na_value)
+            return objects if dtype is None else objects.astype(dtype)
         is_filled = na_value is not _UNSET and not pd.isna(na_value)
         if dtype is not None and np.dtype(dtype).kind in "iu":
             found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled)
@@ -184,13 +185,14 @@ class ExactArray(ArrowExtensionArray):
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         dtype = pandas_dtype(dtype)
-        if isinstance(dtype, ExactDtype):
-            return ExactArray(_cast(self._pa_array, dtype.pyarrow_dtype))
+        arrow = getattr(dtype, "pyarrow_dtype", None)
+        if arrow is not None and pa.types.is_decimal(arrow):
+            column = integers.cast(self._pa_array, arrow)
+            return ExactArray(column) if isinstance(dtype, ExactDtype) else ArrowExtensionArray(column)
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
             return self._objects(pd.NA)
         if isinstance(dtype, np.dtype) and dtype.kind in "fiu":
             return self.to_numpy(dtype)
-        arrow = getattr(dtype, "pyarrow_dtype", None)
         if dtype.kind == "f" and (arrow is None or pa.types.is_floating(arrow)):
             return pd.array(self._doubles(), dtype=dtype)
         if isinstance(dtype, pd.StringDtype) or dtype.kind in "US":
@@ -216,7 +218,8 @@ class ExactArray(ArrowExtensionArray):
         return hash_array(np.array(self._texts(), object), encoding, hash_key, categorize)
 
     def searchsorted(self, value: Any, side: Any = "left", sorter: Any = None) -> Any:
-        number = value.astype(object) if hasattr(value, "astype") else operands.scalar(value)
+        is_list = pd.api.types.is_list_like(value)
+        number = np.asarray(value, object) if is_list else operands.scalar(value)
         return self._objects(pd.NA).searchsorted(number, side=side, sorter=sorter)
 
     def map(self, mapper: Any, na_action: Any = None) -> Any:
@@ -224,8 +227,22 @@ class ExactArray(ArrowExtensionArray):
         base: Any = pd.api.extensions.ExtensionArray
         return base.map(self, mapper, na_action)
 
+    def _cast_pointwise_result(self, values: Any) -> Any:
+        # pandas casts decimals in Arrow, where some that the column cannot hold become other numbers.
+        untyped: Any = ArrowExtensionArray(pa.nulls(len(values)))
+        found = untyped._cast_pointwise_result(values) if len(values) else ExactArray(self._pa_array[:0])
+        if not pa.types.is_decimal(getattr(found.dtype, "pyarrow_dtype", pa.null())):
+            return found
+        try:
+            return ExactArray(integers.cast(found._pa_array, self._pa_array.type))
+        except NumericOverflowError:
+            return ExactArray(found._pa_array)
+
     def interpolate(self, **options: Any) -> Any:
         return pd.array(self._doubles(), dtype="Float64").interpolate(**options)
+
+    def round(self, decimals: int = 0, *_args: Any, **_options: Any) -> Any:
+        return ExactArray(arithmetic.rounded(self._pa_array, decimals))
 
     # Operators
 
@@ -273,6 +290,8 @@ class ExactArray(ArrowExtensionArray):
     def _reduce(self, name: str, *, skipna: bool = True, keepdims: bool = False, **options: Any) -> Any:
         options.pop("axis", None)
         least = options.get("min_count", 0)
+        if name in ("argmin", "argmax"):
+            return getattr(pd.Series(self._order()), name)(skipna=skipna)
         if name in groups.AGGREGATES:
             found = groups.aggregate(self._pa_array, self._one_group(), name, least=least, skips=skipna)
             if name in ("min", "max") and callers.form() is callers.Form.DOUBLES:
@@ -362,23 +381,6 @@ _EXACT_UFUNCS = frozenset(
         "negative", "not_equal", "positive", "remainder", "subtract", "divide", "true_divide", "divmod", "power",
     }
 )  # fmt: skip
-
-
-def _cast(column: Any, arrow_type: Any) -> Any:
-    if arrow_type is None or column.type == arrow_type:
-        return column
-    try:
-        return column.cast(arrow_type)
-    except pa.ArrowInvalid:
-        if not pa.types.is_decimal(arrow_type):
-            raise
-        largest = max(integers.unscaled(column), key=abs)
-        text = integers.texts([largest], column.type.scale)[0]
-        has_more_places = column.type.scale > arrow_type.scale
-        rounded = f".round({arrow_type.scale}) it first, or " if has_more_places else ""
-        raise NumericOverflowError(
-            f"{text} does not fit {arrow_type} exactly; {rounded}use .astype(float)", text=text
-        ) from None
 
 
 def _wrapped(result: Any) -> Any:

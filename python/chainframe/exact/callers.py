@@ -39,6 +39,8 @@ _CALLERS = {
     ("pandas.core.reshape.reshape", "stack_v3"): Form.OBJECTS,
     ("pandas.core.apply", "series_generator"): Form.OBJECTS,
     ("pandas.core.computation.expressions", "_where_standard"): Form.OBJECTS,
+    ("pandas.core.internals.blocks", "where"): Form.OBJECTS,
+    ("pandas.core.internals.managers", "where"): Form.OBJECTS,
     ("pandas.core.groupby.generic", "_wrap_applied_output_series"): Form.OBJECTS,
     ("pandas.core.methods.to_dict", "to_dict"): Form.OBJECTS,
     ("pandas.core.frame", "to_records"): Form.OBJECTS,

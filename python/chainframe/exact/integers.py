@@ -133,6 +133,34 @@ def whole(column: pa.ChunkedArray[Any], dtype: np.dtype[Any], *, takes_missing: 
     return converted
 
 
+def largest(column: pa.ChunkedArray[Any]) -> int:
+    """Returns the greatest absolute value without its decimal point; zero if no value is present."""
+    bounds: Any = pc.min_max(column)
+    return max((abs(parts(each)[0]) for each in bounds.as_py().values() if each is not None), default=0)
+
+
+def cast(column: pa.ChunkedArray[Any], kind: Any) -> Any:
+    """Returns decimals as a column of another type; None keeps theirs. Raises if a decimal type cannot hold a value."""
+    if kind is None or column.type == kind:
+        return column
+    if not pa.types.is_decimal(kind):
+        return column.cast(kind)
+    # Arrow multiplies without regard to overflows, and accepts what remains if it has few enough digits.
+    if _shift(largest(column), kind.scale - column.type.scale) >= 10**kind.precision:
+        raise _does_not_fit(column, kind)
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        raise _does_not_fit(column, kind) from None
+
+
+def _does_not_fit(column: pa.ChunkedArray[Any], kind: Any) -> NumericOverflowError:
+    scale = column.type.scale
+    text = _text(max(unscaled(column), key=abs), scale)
+    rounded = f".round({kind.scale}) it first, or " if scale > kind.scale else ""
+    return NumericOverflowError(f"{text} does not fit {kind} exactly; {rounded}use .astype(float)", text=text)
+
+
 def is_held(value: Decimal, kind: Any) -> bool:
     """True if a column of this decimal type can have the value."""
     number, scale = parts(value)

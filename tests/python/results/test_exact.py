@@ -237,13 +237,42 @@ def test_column_keeps_its_dtype_through_common_steps() -> None:
 
 def test_value_that_does_not_fit_raises_instead_of_being_rounded() -> None:
     column = series([Decimal(1), None])
-    for bad in (Decimal("1e-19"), Decimal(10) ** 21):
-        with pytest.raises(cf.NumericOverflowError, match="does not fit"):
-            column.fillna(bad)
+    # The last 128 bits of 10^48, the unscaled form of the last number, are a number of 38 digits.
+    for bad in (Decimal("1e-19"), Decimal(10) ** 21, Decimal(10) ** 30):
+        for fill in (column.fillna, lambda value: column.where(column.isna(), value), lambda value: series([value])):
+            with pytest.raises(cf.NumericOverflowError, match="does not fit"):
+                fill(bad)
     with pytest.raises(TypeError, match="takes numbers"):
         _ = column + "a"
     with pytest.raises(ZeroDivisionError, match="by zero"):
         _ = column / 0
+
+
+def test_column_of_fewer_places_becomes_one_of_more_only_if_its_values_fit() -> None:
+    whole = pd.Series(ExactArray(pa.chunked_array([pa.array([Decimal(10) ** 30], pa.decimal128(38, 0))])))
+    kind = pa.decimal128(38, 18)
+    problem = r"10{30} does not fit decimal128\(38, 18\)"
+    for dtype in (ExactDtype(kind), pd.ArrowDtype(kind)):
+        with pytest.raises(cf.NumericOverflowError, match=problem):
+            whole.astype(dtype)
+    with pytest.raises(cf.NumericOverflowError, match=problem):
+        pa.array(whole, type=kind)
+
+
+@pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="earlier versions return objects")
+def test_results_of_a_function_that_do_not_fit_the_column_have_a_type_that_they_fit() -> None:
+    column = series([Decimal("12345.678"), Decimal("1000000000000.5")])
+    assert column.map(lambda value: value * 10**18).tolist() == [12345678 * 10**15, 10000000000005 * 10**17]
+    assert column.groupby([0, 0]).agg(lambda group: group.iloc[1] * 10**18).tolist() == [10000000000005 * 10**17]
+
+
+@pytest.mark.parametrize("places", [-20, -1, 0, 2, 17, 18])
+def test_rounded_values_are_those_of_decimal(places: int) -> None:
+    values = [Decimal("99999999999999999999.999999999999999999"), Decimal("-50.5"), None, Decimal("0.125")]
+    with decimal.localcontext(decimal.Context(prec=60)):
+        unit = Decimal(1).scaleb(-places)
+        expected = [None if value is None else (value / unit).to_integral_value() * unit for value in values]
+    assert objects(series(values).round(places)) == expected
 
 
 def test_functions_of_doubles_give_doubles() -> None:

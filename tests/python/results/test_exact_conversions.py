@@ -55,6 +55,7 @@ OF_FRAMES: dict[str, Callable[[Any], Any]] = {
     "values": lambda frame: frame.values.tolist()[-1],
     "to_numpy of all": lambda frame: frame.to_numpy().tolist()[-1],
     "to_numpy": lambda frame: frame.to_numpy(object)[-1],
+    "to_numpy of texts": lambda frame: frame.amount.to_numpy(str)[-1],
     "np.array": lambda frame: np.array(frame, object)[-1],
     "itertuples": lambda frame: list(frame.itertuples())[-1].amount,
     "iterrows": lambda frame: list(frame.iterrows())[-1][1]["amount"],
@@ -109,6 +110,22 @@ def test_amounts_leave_a_frame_with_every_digit(frame: Any, name: str) -> None:
 def test_missing_amounts_are_none_in_dicts(orient: str) -> None:
     assert "None" in str(MIXED[["amount"]].to_dict(orient))
     assert "nan" not in str(MIXED[["amount"]].to_dict(orient)).lower()
+
+
+OBJECTS = pd.Series([None] * 5, dtype=object, name="amount")
+INTO_OBJECTS: dict[str, Callable[[], Any]] = {
+    "where": lambda: OBJECTS.where(OBJECTS.notna(), SERIES),
+    "mask": lambda: OBJECTS.mask(OBJECTS.isna(), SERIES),
+    "fillna": lambda: OBJECTS.fillna(SERIES),
+    "fillna of a frame": lambda: OBJECTS.to_frame().fillna(SERIES.to_frame()).amount,
+    "fillna of two columns": lambda: AMOUNTS.astype(object).where(AMOUNTS.amount.isna(), AMOUNTS).amount,
+}
+
+
+@pytest.mark.filterwarnings("ignore:Downcasting object dtype")
+@pytest.mark.parametrize("name", INTO_OBJECTS)
+def test_amounts_enter_a_column_of_objects_with_every_digit(name: str) -> None:
+    assert str(LAST) in str(INTO_OBJECTS[name]().tolist())
 
 
 def others(values: list[Any]) -> dict[str, Any]:

@@ -59,6 +59,12 @@ ALONE: dict[str, Callable[[list[Any]], tuple[Any, Any]]] = {
         pd.DataFrame({"a": column(v), "b": column(v[::-1])}).rank(axis=1).a.tolist(),
         [1.5 if x == y else 1.0 + (x > y) for x, y in zip(v, v[::-1], strict=True)],
     ),
+    "idxmax of a frame": lambda v: (column(v).to_frame("k").idxmax().k, v.index(max(v))),
+    "idxmin of a frame": lambda v: (column([None, *v]).to_frame("k").idxmin().k, v.index(min(v)) + 1),
+    "searchsorted": lambda v: (
+        column(sorted(v)).searchsorted(v).tolist(),
+        [sum(x < y for x in v) for y in v],
+    ),
     "stack": lambda v: (column(v).to_frame().stack().tolist(), v),
     "map": lambda v: (column(v).map(lambda value: value).tolist(), v),
     "map by a dictionary": lambda v: (column(v).map({v[0]: 1}).notna().tolist(), [x == v[0] for x in v]),
