@@ -33,15 +33,17 @@ def check_seed(value: object, parameter: str) -> None:
 
 def check_choice(value: object, allowed: Sequence[str], parameter: str) -> None:
     """Raises `InvalidParameterError` for anything but one of some texts."""
-    if value not in allowed:
+    # A column of pandas or polars has no single result of `==`.
+    if not isinstance(value, str) or value not in allowed:
         raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {short(value)}", parameter=parameter)
 
 
 def short(value: object) -> str:
-    """Returns the beginning of the `repr` of a value."""
+    """Returns the beginning of the first line of the `repr` of a value."""
     try:
         shown = repr(value)
     except ValueError:
         # Python does not convert very long numbers to digits.
         return "a number of too many digits"
-    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+    line = shown.split("\n", 1)[0]
+    return line if line == shown and len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}…"

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import compute as pc
 
+from chainframe._checks import short
 from chainframe.datasets.scanner import BATCH_SIZE, Scanner
 from chainframe.datasets.sets import ArgumentColumn
+from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from chainframe import Query, Report
@@ -92,13 +94,16 @@ class Dataset(pads.Dataset):
     def _scanner_of(self, columns: Columns | None, expression: pc.Expression | None, batch_size: int) -> Scanner:
         return Scanner(self._query, columns, expression, batch_size)
 
-    def _combined(self, expression: pc.Expression | None) -> pc.Expression | None:
+    def _combined(self, expression: object, parameter: str = "filter") -> pc.Expression | None:
+        if expression is not None and not isinstance(expression, pc.Expression):
+            message = f'must be an expression, such as pyarrow.compute.field("height") >= 5; got {short(expression)}'
+            raise InvalidParameterError(message, parameter=parameter)
         if self._expression is None or expression is None:
             return expression if self._expression is None else self._expression
         return self._expression & expression
 
     def filter(self, expression: pc.Expression) -> Dataset:
-        return Dataset(self._query, self._combined(expression))
+        return Dataset(self._query, self._combined(expression, "expression"))
 
     @property
     def partition_expression(self) -> pc.Expression:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
-from chainframe._checks import check_choice
+from chainframe._checks import check_choice, short
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.exports.manifest import damaged
 from chainframe.exports.sources import arrow_source
@@ -63,10 +65,7 @@ class Frames:
         self._verify_parts()
         try:
             known = parquet.read_schema(arrow_source(self.parts[0])).names
-            names = list(known if columns is None else columns)
-            for name in names:
-                if name not in known:
-                    raise InvalidParameterError(f"must be among {', '.join(known)}; got {name!r}", parameter="columns")
+            names = known if columns is None else _names(columns, known)
             # Each file by itself: a directory may have others.
             tables = [parquet.ParquetFile(arrow_source(part)).read(columns=names).select(names) for part in self.parts]
         except FileNotFoundError:
@@ -151,6 +150,20 @@ class Frames:
             message = f"{self.path} holds another export now, which replaced this one; open it with Export.open"
             raise ExportError(message, path=str(self.path))
         return manifest
+
+
+def _names(columns: object, known: list[str]) -> list[str]:
+    """Return the names of known columns, or raise the error of `Query.to_arrow` about others."""
+    if isinstance(columns, str | AbstractSet | Mapping) or not isinstance(columns, Iterable):
+        raise InvalidParameterError(f"must be a list of names; got {short(columns)}", parameter="columns")
+    names: list[str] = []
+    for name in columns:
+        if name not in known:
+            raise InvalidParameterError(f"must be among {', '.join(known)}; got {short(name)}", parameter="columns")
+        if name in names:
+            raise InvalidParameterError(f'must be distinct; got "{name}" twice', parameter="columns")
+        names.append(str(name))
+    return names
 
 
 def checksums(manifest: Manifest) -> tuple[str, ...]:

@@ -139,13 +139,18 @@ def _flag(value: object) -> bool:
 
 def instant(value: Any) -> datetime:  # noqa: ANN401 - an instant of any kind
     if isinstance(value, datetime):
-        if getattr(value, "nanosecond", 0):  # of a pandas Timestamp
-            raise ValueError
-        return value
+        return _whole_milliseconds(value)
     if isinstance(value, str) and not value.lstrip("-").replace(".", "", 1).isdigit():
-        return datetime.fromisoformat(value)
+        return _whole_milliseconds(datetime.fromisoformat(value))
     number = _integer(value)
     return EPOCH + timedelta(milliseconds=number if abs(number) >= MIN_MILLISECONDS else number * 1_000)
+
+
+def _whole_milliseconds(value: datetime) -> datetime:
+    # A pandas Timestamp has nanoseconds as well.
+    if value.utcoffset() is None or value.microsecond % 1_000 or getattr(value, "nanosecond", 0):
+        raise ValueError
+    return value
 
 
 def _text(value: object) -> str:
@@ -177,7 +182,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 EXPECTED = {
     "integer": "an integer from 0 to 2^63-1",
     "raw integer": "an integer",
-    "time": "a time to the millisecond",
+    "time": "a time to the millisecond with a UTC offset",
     "boolean": "true or false",
     "amount": "a number",
     "estimate": "a number",

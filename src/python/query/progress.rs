@@ -33,7 +33,8 @@ impl<'py> FromPyObject<'_, 'py> for ProgressMode {
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         match given.cast::<PyBool>() {
             Ok(always) => Ok(if always.is_true() { Self::Always } else { Self::Never }),
-            Err(_) if given.eq("auto")? => Ok(Self::Auto),
+            // Compared as a string: a column of pandas or polars has no single result of `==`.
+            Err(_) if given.extract::<&str>().is_ok_and(|word| word == "auto") => Ok(Self::Auto),
             Err(_) => {
                 let problem = format!("must be \"auto\", True or False; got {}", arguments::shown(&given));
                 Err(Error::config("progress", problem).into())

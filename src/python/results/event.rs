@@ -45,8 +45,8 @@ impl Event {
 
     #[doc = doc!(Event.named)]
     #[staticmethod]
-    fn named(name: &str) -> PyResult<Self> {
-        Self::of("name", events::named(name))
+    fn named(name: DeferredArg<String>) -> PyResult<Self> {
+        Self::of("name", events::named(&name.of_parameter("name")?))
     }
 
     #[doc = doc!(Event.name)]

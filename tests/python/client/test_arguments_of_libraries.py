@@ -16,6 +16,7 @@ from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 def polars_series(values: list[Any]) -> Any:
@@ -186,3 +187,14 @@ def test_addresses_are_not_the_keys_of_a_dict(client: cf.Client) -> None:
 def test_columns_have_an_order_and_keep_their_names(client: cf.Client, columns: Any) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"^columns must be a list of names; got "):
         client.blocks().to_dicts(columns=columns)
+
+
+@pytest.mark.parametrize("given", [pd.Series(["auto"]), np.array(["auto", "x"]), pa.array(["auto"]), pd.NA, ["auto"]])
+def test_column_in_place_of_a_word_is_refused_by_name(client: cf.Client, given: Any, tmp_path: Path) -> None:
+    with pytest.raises(cf.ConfigError, match=r'^progress must be "auto", True or False; got '):
+        client.with_options(progress=given)
+    with pytest.raises(cf.InvalidParameterError, match=r"^mode must be one of .*; got ") as caught:
+        client.blocks().to_parquet(tmp_path / "blocks", mode=given)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(cf.InvalidParameterError, match=r"^name must be a string; got "):
+        cf.Event.named(given)

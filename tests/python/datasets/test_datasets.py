@@ -342,6 +342,13 @@ def test_projections_have_the_names_and_values_of_their_expressions(client: cf.C
     assert dataset.filter(pc.field("height") < 0).count_rows() == 0
 
 
+def test_filter_that_is_no_expression_is_refused_by_name(client: cf.Client) -> None:
+    dataset: Any = client.blocks().dataset()
+    for name, scan in (("filter", dataset.explain), ("expression", dataset.filter)):
+        with pytest.raises(cf.InvalidParameterError, match=f"^{name} must be an expression, .*; got 'height > 5'$"):
+            scan("height > 5")
+
+
 def test_explain_shows_the_queries_and_sends_nothing(service: LocalService, client: cf.Client) -> None:
     dataset = client.transactions().dataset()
     service.reset_request_log()

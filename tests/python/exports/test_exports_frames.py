@@ -63,5 +63,14 @@ def test_export_without_types_and_unknown_names_are_refused(client: cf.Client, t
     export = query.to_parquet(tmp_path / "blocks")
     with pytest.raises(cf.InvalidParameterError, match=r"columns must be among height, .*; got 'heigth'"):
         export.to_arrow(columns=["heigth"])
+    wrong: list[tuple[Any, str]] = [
+        ("height", "must be a list of names; got 'height'"),
+        (True, "must be a list of names; got True"),
+        ({"height"}, "must be a list of names; got {'height'}"),
+        (["height", "height"], 'must be distinct; got "height" twice'),
+    ]
+    for columns, problem in wrong:
+        with pytest.raises(cf.InvalidParameterError, match=f"^columns {problem}$"):
+            export.to_arrow(columns=columns)
     with pytest.raises(cf.InvalidParameterError, match="dtype_backend must be one of"):
         export.to_pandas(dtype_backend="arrow")

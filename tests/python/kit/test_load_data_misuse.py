@@ -26,12 +26,12 @@ WRONG: list[tuple[Any, str]] = [
     (pd.Series([1]), "data must be a data frame of records; got a Series"),
     (pl.Series([1]), "data must be a data frame of records; got a Series"),
     (pl.LazyFrame({"height": [1]}), "data must be a table; got a LazyFrame"),
-    (pd.DataFrame({"block_time": [NANOS]}), "row 0: block_time must be a time to the millisecond; got Timestamp"),
+    (pd.DataFrame({"block_time": [NANOS]}), "row 0: block_time must be a time to the millisecond with"),
     ([{"block_time": NANOS}], "row 0: block_time must be a time to the millisecond"),
     (pa.table({"block_time": pa.array([NANOS.value], pa.timestamp("ns", "UTC"))}), "must be a time to the millisecond"),
     (
         pl.DataFrame({"block_time": [NANOS.value]}).cast(pl.Datetime("ns", "UTC")),
-        "block_time must be a time to the millisecond; got nanoseconds",
+        "block_time must be a time to the millisecond with a UTC offset; got nanoseconds",
     ),
     ([{"height": 1}, {"hight": 2}], "blocks: row 1 has an unknown field 'hight'; expected height, block_time"),
     ([{"height": "4.5"}], "blocks: row 0: height must be an integer from 0 to 2^63-1; got '4.5'"),
@@ -42,7 +42,8 @@ WRONG: list[tuple[Any, str]] = [
     ([{"hash": 1.5}], "hash must be a string"),
     ([{"block_time": "yesterday"}], "block_time must be a time"),
     ([{"block_time": 10**30}], "block_time must be a time"),
-    ([{"block_time": datetime(2026, 1, 1)}], "row 0: block_time must be an aware datetime"),  # noqa: DTZ001 - rejected
+    ([{"block_time": datetime(2026, 1, 1)}], "row 0: block_time must be a time to the millisecond with"),  # noqa: DTZ001
+    ([{"block_time": "2026-01-01T00:00:00"}], "with a UTC offset; got '2026-01-01T00:00:00'"),
     ([{"height": 2**64}], "row 0: height must be"),
     ([{"height": 1}, 5], "row 1 must be a record or a mapping of its fields; got 5"),
     ([[1, 2]], "row 0 must be a record or a mapping"),
