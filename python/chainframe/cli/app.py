@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from chainframe import ChainframeError, IncompleteResultError, InvalidParameterError, TransportError, __version__
 from chainframe._arguments import SYNONYMS
 from chainframe._declared import ENDPOINTS, QUERIED, height_column, record_of
-from chainframe._text import counted
+from chainframe._text import counted, without_secrets_of_urls
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.core import flag
 from chainframe.cli.export import OutputOptions, Terminated, destination, exit_code, sigterm_as_exception
@@ -91,7 +91,7 @@ def _explained(error: click.ClickException) -> str:
         for name in SYNONYMS.get(word, ()):
             if flag(name) in options:
                 return f"{error.message} Did you mean '{flag(name)}'?"
-    return error.format_message()
+    return without_secrets_of_urls(error.format_message())
 
 
 class _Core(click.Command):

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Undo
+from chainframe._checks import short
 from chainframe._declared import height_column
 from chainframe.errors import InvalidParameterError
 
@@ -85,6 +86,8 @@ def follow(
     >>> pipeline = dlt.pipeline("chain", destination="duckdb", dataset_name="chain")
     >>> pipeline.run(follow(client.blocks(), "blocks"))
     """
+    if isinstance(columns, str):
+        raise InvalidParameterError(f"must be a list of names; got {short(columns)}", parameter="columns")
     if columns is not None and height_column(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which the rows of a reorganization are found"
         raise InvalidParameterError(problem, parameter="columns")

@@ -94,6 +94,14 @@ def test_usage_error_sends_nothing(
     assert at_service.request_count == before
 
 
+@pytest.mark.parametrize("option", ["--max-items", "--mode", "--columns", "--rate-limit"])
+def test_usage_error_keeps_no_password_of_a_url(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["blocks", option, "postgresql://user:hunter2@db.example/chain"]) == 2
+    printed = capsys.readouterr().err
+    assert option in printed
+    assert "hunter2" not in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -170,6 +170,11 @@ def test_rows_of_a_load_that_the_state_does_not_know_are_replaced_by_height(tmp_
 def test_columns_without_the_height_are_refused(service: LocalService) -> None:
     with service.client() as client, pytest.raises(cf.InvalidParameterError, match=r"columns \(tx_id\) must contain"):
         follow(client.transactions(), "t", columns=["tx_id"])
+    with (
+        service.client() as client,
+        pytest.raises(cf.InvalidParameterError, match=r"^columns must be a list of names; got "),
+    ):
+        follow(client.transactions(), "t", columns="height")
 
 
 def test_query_of_several_values_is_refused(service: LocalService) -> None:
