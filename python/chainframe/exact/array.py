@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pandas.api.types import pandas_dtype
 from chainframe.errors import NumericOverflowError
 from chainframe.exact import arithmetic, callers, groups, integers, operands
 from chainframe.exact.dtype import ExactDtype
+from chainframe.exact.objects import Amount, Distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,31 +39,6 @@ else:
     ArrowExtensionArray = pd.arrays.ArrowExtensionArray
 
 _UNSET: Any = pd.api.extensions.no_default
-
-
-class _Amount(Decimal):
-    """A number among Python objects, whose text is its digits: SQLite and CSV would have an error and `0E-18`."""
-
-    def __str__(self) -> str:
-        return format(self, "f")
-
-    def __repr__(self) -> str:
-        return f"Decimal('{self}')"
-
-    def __conform__(self, _protocol: object) -> str:
-        return str(self)
-
-    def __reduce__(self) -> Any:
-        return Decimal, (str(self),)
-
-
-class _Distinct(_Amount):
-    """A number whose difference to another is 0 or 1, for ranks."""
-
-    def __sub__(self, other: object) -> Any:
-        return int(self != other)
-
-    __rsub__ = __sub__
 
 
 class ExactArray(ArrowExtensionArray):
@@ -140,7 +116,7 @@ class ExactArray(ArrowExtensionArray):
         if form is callers.Form.DOUBLES:
             found[:] = self._doubles()
         else:
-            kind = _Distinct if form is callers.Form.DISTINCT else _Amount
+            kind = Distinct if form is callers.Form.DISTINCT else Amount
             found[:] = [kind(text) for text in self._texts()]
         found[self._missing()] = na_value
         return found
@@ -253,6 +229,9 @@ class ExactArray(ArrowExtensionArray):
                 return op(self._doubles(), _as_doubles(other))
         result = arithmetic.apply(name, self._pa_array, self._operand(other, name))
         return tuple(map(_wrapped, result)) if isinstance(result, tuple) else _wrapped(result)
+
+    def _reflected(self, name: str, other: Any) -> Any:
+        return getattr(ArrowExtensionArray, name)(self, other)
 
     def _operand(self, other: Any, name: str) -> Any:
         try:
@@ -372,6 +351,10 @@ class ExactArray(ArrowExtensionArray):
 
 
 ExactDtype.array_type = ExactArray
+# Python prefers these to the operator of an operand on the left of the class that is subclassed: integers and decimals
+# of Arrow raise where a result may have more than 38 digits.
+for _name in ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rfloordiv__", "__rmod__", "__rdivmod__"):
+    setattr(ExactArray, _name, partialmethod(ExactArray._reflected, _name))  # pyright: ignore[reportPrivateUsage]
 
 _OBJECTS = frozenset({callers.Form.OBJECTS, callers.Form.DISTINCT})
 # Functions of numpy that pandas turns into operators.

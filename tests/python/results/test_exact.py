@@ -299,6 +299,17 @@ def test_functions_of_doubles_give_doubles() -> None:
     assert pd.DataFrame({"amount": column}).select_dtypes("number").columns.tolist() == ["amount"]
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "floordiv", "mod", "truediv"])
+def test_operand_of_arrow_on_the_left_gives_what_the_exact_one_gives(name: str) -> None:
+    column = series([Decimal("1.5"), None, Decimal("12345678901234567.000000000000000001")])
+    for left, exact in (
+        (pd.Series([7, 8, None], dtype=pd.ArrowDtype(pa.int64())), series([Decimal(7), Decimal(8), None])),
+        (column.astype(pd.ArrowDtype(pa.decimal128(38, 18))), column),
+    ):
+        operation = getattr(operator, name)
+        pd.testing.assert_series_equal(operation(left, column), operation(exact, column))
+
+
 TOO_LONG = 2**256 - 1
 
 

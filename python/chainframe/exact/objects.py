@@ -1,0 +1,31 @@
+"""Amounts as Python objects, in columns of objects and for functions that take no other form."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+
+class Amount(Decimal):
+    """A number among Python objects, whose text is its digits: SQLite and CSV would have an error and `0E-18`."""
+
+    def __str__(self) -> str:
+        return format(self, "f")
+
+    def __repr__(self) -> str:
+        return f"Decimal('{self}')"
+
+    def __conform__(self, _protocol: object) -> str:
+        return str(self)
+
+    def __reduce__(self) -> Any:
+        return Decimal, (str(self),)
+
+
+class Distinct(Amount):
+    """A number whose difference to another is 0 or 1, for ranks."""
+
+    def __sub__(self, other: object) -> Any:
+        return int(self != other)
+
+    __rsub__ = __sub__
