@@ -39,6 +39,18 @@ def test_figures_are_those_of_the_example() -> None:
     assert [figure for row in figures for figure in row if figure not in printed] == []
 
 
+def test_last_figures_are_those_of_the_benchmark() -> None:
+    benchmark = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    shown = []
+    for client in ("requests + pandas", "chainframe, `to_pandas`"):
+        seconds, megabytes = re.findall(rf"^\| {re.escape(client)} \| ([\d.]+) \| (\d+) \|$", benchmark, re.MULTILINE)[
+            0
+        ]
+        shown.append(f"{float(seconds):.2f} s of CPU, {megabytes} MB")
+    row = next(line for line in TEXT.splitlines() if line.startswith("| 100,000 transfers into a data frame |"))
+    assert [figures in row for figures in shown] == [True, True]
+
+
 def test_readme_is_short_and_names_the_set_up_commands() -> None:
     assert len(TEXT.splitlines()) < 150
     assert "make demo " in TEXT
