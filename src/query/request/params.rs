@@ -6,6 +6,7 @@ use super::slices::sent_time;
 use super::values::{ParamValue, check, shown};
 use crate::client::Error;
 use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd};
+use crate::message::counted;
 
 pub(super) fn validate(endpoint: &Endpoint, args: &[(String, Arg)]) -> Result<Filters, Error> {
     for (name, _) in args {
@@ -55,7 +56,7 @@ pub(super) fn display(endpoint: &Endpoint, args: &[(String, Arg)]) -> Vec<(&'sta
     let given = args.iter().filter_map(|(name, arg)| endpoint.param(name).zip(Some(arg)));
     let shown = given.filter_map(|(param, arg)| {
         let shown = match arg {
-            Arg::List(values) if param.selects_list() => format!("{} values", values.len()),
+            Arg::List(values) if param.selects_list() => counted(values.len() as u64, "value"),
             arg => shown(param, &check(param, arg).ok()?),
         };
         Some((param.name, shown))

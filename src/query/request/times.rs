@@ -5,6 +5,7 @@ use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use super::args::Arg;
 use crate::client::Error;
 use crate::interface::RangeEnd;
+use crate::message::quoted;
 
 /// Times end before this year: ISO 8601 has four digits for a year.
 const YEAR_10000: i64 = 253_402_300_800_000;
@@ -39,7 +40,7 @@ pub fn parse_time(name: &str, arg: &Arg, end: Option<RangeEnd>) -> Result<i64, E
         Err(problem) => problem,
     };
     let got = match arg {
-        Arg::String(text) => format!("; got {text:?}"),
+        Arg::String(text) => format!("; got {}", quoted(text)),
         Arg::Integer(digits) => format!("; got {digits}"),
         Arg::Time(microseconds) => DateTime::from_timestamp_micros(*microseconds)
             .map_or_else(String::new, |time| format!("; got {}", time.to_rfc3339())),

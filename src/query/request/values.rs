@@ -9,7 +9,7 @@ use super::args::Arg;
 use super::times::parse_time;
 use crate::client::Error;
 use crate::interface::{Number, Param, ParamKind, foreign_character};
-use crate::message::{Hint, Message};
+use crate::message::{Hint, Message, quoted};
 
 /// A validated value.
 #[derive(Serialize)]
@@ -77,7 +77,7 @@ fn amount(min: u32, arg: &Arg) -> Result<ParamValue, Message> {
     match Number::parse(text) {
         Some(number) if number.at_least(min) => Ok(ParamValue::Amount(number.plain())),
         Some(_) => Err(format!("({text}) must be >= {min}").into()),
-        None => Err(format!("must be a decimal number; got {text:?}").into()),
+        None => Err(format!("must be a decimal number; got {}", quoted(text)).into()),
     }
 }
 
@@ -87,7 +87,7 @@ fn choice(choices: &[&str], arg: &Arg) -> Result<ParamValue, Message> {
         Arg::String(text) => {
             let meant = choices.iter().find(|choice| is_alike(choice, text));
             let advice = meant.map_or_else(String::new, |choice| format!("; did you mean \"{choice}\"?"));
-            Err(format!("must be one of {}; got {text:?}{advice}", choices.join(", ")).into())
+            Err(format!("must be one of {}; got {}{advice}", choices.join(", "), quoted(text)).into())
         }
         _ => Err(format!("must be one of {}", choices.join(", ")).into()),
     }

@@ -202,6 +202,24 @@ def test_long_value_is_shown_with_its_cut(client: cf.Client, sample: Sample) -> 
             client.transactions_by_hash(cast("Any", given))
 
 
+def test_long_text_is_shown_with_its_cut(client: cf.Client) -> None:
+    text = "0x" + "ab" * 500
+    calls: list[Callable[[], object]] = [
+        lambda: client.tokens(protocol_type=text),  # type: ignore[arg-type]
+        lambda: client.tokens(start_time=text),
+        lambda: client.large_transactions(min_amount=text),
+    ]
+    for call in calls:
+        with pytest.raises(cf.InvalidParameterError, match=r'; got "0x(ab){39}"…') as caught:
+            call()
+        assert len(str(caught.value)) < 300
+
+
+def test_set_of_one_value_shows_their_number(client: cf.Client) -> None:
+    assert repr(client.blocks(height=[7])).endswith(", height=1 value>")
+    assert repr(client.blocks(height=[7, 8])).endswith(", height=2 values>")
+
+
 def test_bytes_of_any_kind_are_hexadecimal(client: cf.Client, sample: Sample) -> None:
     raw = bytearray.fromhex(sample.address[2:])
     assert repr(client.address_transactions(cast("Any", raw))) == repr(client.address_transactions(sample.address))
