@@ -203,11 +203,12 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
         return [_Due(directory / _name(number + 1), newest)]
     begun = _interrupted(newest)
     earlier = series.earlier(newest, found)
-    if begun is None or _must_be_begun_again(begun, options):
-        due = _Due(newest, earlier, "overwrite", found)
-    else:
-        due = _Due(newest, earlier, interrupted=begun)
-    return [due] if found.finished else [due, _Due(directory / _name(number + 1), newest)]
+    following = _Due(directory / _name(number + 1), newest)
+    if begun is not None and not _must_be_begun_again(begun, options):
+        # It has the records of the time when it was begun, also where it replaces one without news.
+        return [_Due(newest, earlier, interrupted=begun), following]
+    due = _Due(newest, earlier, "overwrite", found)
+    return [due] if found.finished else [due, following]
 
 
 def _must_be_begun_again(begun: Manifest, options: dict[str, Any]) -> bool:

@@ -246,10 +246,11 @@ def test_export_without_news_is_replaced(growing: Any, tmp_path: Path) -> None:
     staged = local_manifest(tmp_path / "export-000002" / STAGING)
     assert staged is not None
     assert staged.rows > 0
-    export = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
-    assert (export.path.name, export.rows) == ("export-000002", 300)
+    newest = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
+    export = Export.open(tmp_path / "export-000002")
+    assert (export.rows, newest.path.name, newest.rows) == (300, "export-000003", 0)
     assert len(export.parts) > 15
-    assert_settled(query, export.path)
+    assert_settled(query, newest.path)
 
 
 def test_reader_finds_the_series_while_an_export_without_news_is_replaced(

@@ -8,7 +8,7 @@ import pytest
 
 import chainframe as cf
 import chainframe.exports
-from chainframe.exports.directory import STAGING
+from chainframe.exports.directory import STAGING, LocalStore
 from chainframe.testing import Fault, LocalService
 from strict_server import StrictServer, page_of
 
@@ -47,6 +47,34 @@ def test_stopped_series_continues_with_a_larger_settle(tmp_path: Path, *, has_ne
         query.to_parquet_series(tmp_path, settle=5)
         table = chainframe.exports.read(tmp_path).to_table().sort_by("height")
         assert table["hash"].to_pylist() == [row["hash"] for row in reversed(blocks(95, replaced=20))]
+
+
+@pytest.mark.parametrize("has_read", [False, True])
+def test_interrupted_replacement_is_finished_before_what_is_new_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_read: bool
+) -> None:
+    with LocalService(data={"blocks": blocks(30)}) as service, service.client(max_retries=0) as client:
+        query = client.blocks(page_size=5)
+        for _ in range(2):
+            # The second export is without news.
+            query.to_parquet_series(tmp_path, settle=5)
+        service.load("blocks", blocks(90))
+        with monkeypatch.context() as patch:
+            if has_read:
+                patch.setattr(LocalStore, "replace_with", interrupt)
+            else:
+                service.faults = [{"kind": "status", "status": 503, "every": 4}]
+            with pytest.raises((KeyboardInterrupt, cf.ServiceError)):
+                query.to_parquet_series(tmp_path, settle=5)
+        service.faults = []
+        service.load("blocks", blocks(100))
+        query.to_parquet_series(tmp_path, settle=5)
+        table = chainframe.exports.read(tmp_path).to_table().sort_by("height")
+    assert table["height"].to_pylist() == list(range(1, 96))
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
