@@ -72,6 +72,8 @@ pub struct Follow {
     oldest: OldestRecords,
     events: VecDeque<FollowEvent>,
     repeats: u32,
+    /// Rounds that were repeated since the length of the list was lost.
+    lost_lengths: u32,
 }
 
 enum FollowStage {
@@ -133,6 +135,7 @@ impl Follow {
             oldest,
             events: VecDeque::new(),
             repeats: 0,
+            lost_lengths: 0,
         })
     }
 
@@ -206,6 +209,7 @@ impl Follow {
                 Ok(events) => {
                     if !events.is_empty() {
                         self.repeats = 0;
+                        self.lost_lengths = 0;
                         self.plan.shown.conclude(&self.report);
                     }
                     self.take(events);

@@ -9,7 +9,8 @@ use crate::interface::RecordType;
 use crate::message::{Hint, Message};
 use crate::query::follow::{ExportOverlap, RowFacts, facts};
 use crate::query::request::Query;
-use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
+use crate::query::results::{Page, Records, RecordsBuilder, Report, SharedReport};
+use crate::query::snapshot::End;
 
 /// A page that was read, and the facts of its rows.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ pub(super) struct ReadDown {
     pub run: Run,
     pub returned: u64,
     shown: ShownLog,
+    /// True if a page said how many pages there are.
+    counts_pages: bool,
     /// Lowest height so far.
     lowest: Option<i64>,
     /// The part of its cost that is in the report.
@@ -58,9 +61,26 @@ impl ReadDown {
             run: if repeats == 0 { run.returning_first_page_at_once() } else { run },
             returned: 0,
             shown: shown.clone(),
+            counts_pages: false,
             lowest: None,
             counted: Report::default(),
         }
+    }
+
+    /// Returns the next page, or `None` at the end of the list.
+    pub async fn next(&mut self) -> Result<Option<Page>, Error> {
+        let page = self.run.next().await?;
+        self.returned += 1;
+        self.counts_pages |= page.as_ref().is_some_and(|page| page.total_pages.is_some());
+        Ok(page)
+    }
+
+    /// The error of a list that ended at an unknown length although its pages are counted: it lost records each time that its
+    /// length was requested.
+    pub fn lost_length(&self) -> Option<Error> {
+        let is_lost = self.counts_pages && self.run.end() == Some(End::UnknownLength);
+        let problem = Message::from("the list changed each time that its length was requested").hint(Hint::RetryLater);
+        is_lost.then(|| Error::Drift { endpoint: self.run.query().endpoint().name, problem })
     }
 
     /// Adds the cost so far to the report of the follower, and the reasons to those of the round.

@@ -104,6 +104,24 @@ def test_list_whose_length_is_unknown_is_reported(server: StrictServer, call: st
         assert reasons_of(report) == [UNKNOWN_LENGTH]
 
 
+def test_list_that_loses_records_when_its_length_is_requested_is_read_again(server: StrictServer) -> None:
+    # A reorganization empties the newest block before three requests for the length, two of which are of one reading.
+    service = Service(server, "large_transactions", [row(at, 100 - at // 2) for at in range(15)], 100)
+    removals = [2, 2, 2]
+
+    def respond(request: Request) -> Response:
+        if request.query["limit"] == "1" and request.query["page"] == "1" and removals:
+            service.rows = service.rows[removals.pop() :]
+        return service.respond(request)
+
+    server.on(service.call, respond)
+    with server.client(concurrency=1) as client:
+        followed, report = follow(client, service.call, undo=False, settle=4)
+    assert [record.height for record in followed] == [100 - at // 2 for at in reversed(range(8, 15))]
+    assert not removals
+    assert report.complete, reasons_of(report)
+
+
 @pytest.mark.parametrize("call", ["address_transactions", "transactions", "token_transfers"])
 @pytest.mark.parametrize("undo", [False, True])
 def test_list_that_is_empty_after_a_discarded_round_is_an_error(server: StrictServer, call: str, *, undo: bool) -> None:

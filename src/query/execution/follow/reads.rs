@@ -10,6 +10,9 @@ use crate::query::follow::{Event, Request, RowFacts, Stop};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::End;
 
+/// Rounds in a row that are repeated since the length of the list was lost: as often as a query reads its list again.
+const MAX_LOST_LENGTHS: u32 = 2;
+
 #[derive(Default)]
 pub(super) struct RoundReads {
     pub down: Option<ReadDown>,
@@ -132,8 +135,8 @@ impl Follow {
         let Some(down) = &mut self.reads.down else { return Ok(Vec::new()) };
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
         down.run.set_max_in_flight(pages.min(self.plan.max_in_flight));
-        let page = down.run.next().await?;
-        down.returned += 1;
+        let page = down.next().await?;
+        let lost_length = down.lost_length();
         let is_ended = page.is_none();
         let stop = match down.run.end() {
             Some(End::ResultWindow) => Stop::Window,
@@ -141,6 +144,7 @@ impl Follow {
             None if is_ended => Stop::List,
             None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
         };
+        self.check_length(lost_length)?;
         self.absorb();
         let page = page.map(|page| ReadPage::new(page.columns));
         let rows = page.as_ref().map_or(&[][..], |page| &page.facts);
@@ -152,6 +156,17 @@ impl Follow {
         events
     }
 
+    /// Fails a few times in a row, so that the round is repeated. A service that contradicts itself each time has a reason.
+    fn check_length(&mut self, lost_length: Option<Error>) -> Result<(), Error> {
+        match lost_length {
+            Some(error) if self.lost_lengths < MAX_LOST_LENGTHS => {
+                self.lost_lengths += 1;
+                Err(error)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Reads a page of the list once more.
     async fn recheck(&mut self, page: u32) -> Result<Vec<Event>, Error> {
         if page == 1 || self.reads.recheck.is_none() {
@@ -159,11 +174,13 @@ impl Follow {
         }
         let Some(recheck) = &mut self.reads.recheck else { return Ok(Vec::new()) };
         recheck.run.set_max_in_flight(1);
-        let page = recheck.run.next().await?;
+        let page = recheck.next().await?;
+        let lost_length = recheck.lost_length();
         let stop = match &page {
             Some(_) if recheck.run.end().is_none() => Stop::Page(None),
             _ => Stop::List,
         };
+        self.check_length(lost_length)?;
         self.absorb();
         let page = page.map(|page| ReadPage::new(page.columns));
         self.follower().on_recheck(page.as_ref().map_or(&[], |page| &page.facts), stop)
