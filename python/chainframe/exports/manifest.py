@@ -179,7 +179,8 @@ class Manifest:
     @classmethod
     def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
         """Returns the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
-        members = dict(state)
+        # An earlier version did not say whether columns were selected.
+        members = {"has_all_columns": False, **state}
         version = members.pop("version")
         if is_count(version) and version != VERSION:
             raise UnsupportedVersionError(version)

@@ -48,6 +48,21 @@ def by_earlier_release(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("settle", [6, None])
+def test_series_whose_manifest_does_not_say_if_columns_were_selected_is_continued(
+    service: LocalService, client: cf.Client, tmp_path: Path, settle: int | None
+) -> None:
+    first = client.blocks().to_parquet_series(tmp_path, settle=settle)
+    path = first.path / Manifest.NAME
+    state = json.loads(path.read_text())
+    assert state.pop("has_all_columns")
+    path.write_text(json.dumps(state))
+    advance(service, 9)
+    second = client.blocks().to_parquet_series(tmp_path, settle=settle)
+    assert (second.path.name, second.rows) == ("export-000001", 9)
+    assert chainframe.exports.read(tmp_path).count_rows() == first.rows + second.rows
+
+
+@pytest.mark.parametrize("settle", [6, None])
 def test_series_is_continued_with_its_columns(
     service: LocalService, client: cf.Client, tmp_path: Path, settle: int | None
 ) -> None:
