@@ -36,6 +36,8 @@ T = TypeVar("T")
 LOCK = ".lock"
 STAGING = ".overwrite"
 """Directory for an export that is to replace another when it is complete."""
+ATTEMPTS = 20
+"""Attempts to make a directory that others remove; runs that end at such a moment are few."""
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
 
 
@@ -77,11 +79,13 @@ def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
 
 def _make_and_lock(path: Path, mode: int) -> int:
     message = f"{path} is locked by another export; try again when it has ended"
-    while True:
+    for _ in range(ATTEMPTS):
         _make_durably(path, mode)
         # The directory is gone if a run that has ended removed it in between.
         with suppress(FileNotFoundError):
             return acquire_lock(path / LOCK, path, message)
+    # In some directories, such as those of processes in /proc, no file can be created.
+    return acquire_lock(path / LOCK, path, message)
 
 
 class LocalStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,6 +47,24 @@ def test_directory_that_another_run_removes_before_it_is_locked_is_made_again(
     assert WRITES[write](client.blocks(max_items=20), tmp_path).rows == 20
     assert removed
     assert {path.name for path in tmp_path.iterdir()} <= {"b", "b.csv", "b.jsonl", "b.parquet", "c"}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_directory_in_which_no_file_can_be_created_is_an_error(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    """Such as those of processes in `/proc`, where a new file is one that is not found."""
+    attempts: list[Path] = []
+
+    def acquire(path: Path, *_: object) -> int:
+        attempts.append(path)
+        assert len(attempts) < 100
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+
+    monkeypatch.setattr("chainframe.exports.directory.acquire_lock", acquire)
+    with pytest.raises(cf.ExportError, match="No such file or directory"):
+        WRITES[write](client.blocks(max_items=20), tmp_path)
+    assert attempts
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])
