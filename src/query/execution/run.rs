@@ -104,7 +104,7 @@ impl Run {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),
             None => RunStage::Unresolved { start: start.cloned().map(Box::new), shared },
         };
-        Self {
+        let run = Self {
             query,
             output: RunOutput::new(partial, report),
             stage,
@@ -122,7 +122,8 @@ impl Run {
             first_page,
             shown: None,
             observed: Observed::default(),
-        }
+        };
+        if first_page == FirstPage::AtOnce { run.returning_first_page_at_once() } else { run }
     }
 
     /// Begins the run of a list of a set.
@@ -271,6 +272,10 @@ impl Run {
 
     pub fn query(&self) -> &Query {
         &self.query
+    }
+
+    pub fn is_of_set(&self) -> bool {
+        matches!(self.stage, RunStage::OfSet(_))
     }
 
     pub fn report(&self) -> &SharedReport {

@@ -21,6 +21,7 @@ use ended::EndedLists;
 use open_list::OpenList;
 use outcome::Outcome;
 pub(super) use outcome::is_of_one_list;
+use page::ListPage;
 
 use super::query_start::QueryStart;
 use super::shared_heights::SharedHeights;
@@ -112,6 +113,8 @@ pub(super) struct Set {
     /// The error of a list that may send no further request. It is raised once the requests of the other lists are
     /// answered, which count as sent.
     spent: Option<Error>,
+    /// True if lists have ended or moved without records since the last page that was returned.
+    has_moved: bool,
     is_finished: bool,
 }
 
@@ -142,6 +145,7 @@ impl Set {
             empty: Vec::new(),
             absent: BTreeSet::new(),
             spent: None,
+            has_moved: false,
             is_finished: false,
         };
         set.restore(start);
@@ -164,6 +168,11 @@ impl Set {
                 self.ask();
             }
             let Some(answered) = self.asked.join_next().await else {
+                if self.spent.is_some()
+                    && let Some(page) = self.page_of_moved(report, partial)
+                {
+                    return Ok(Some(page));
+                }
                 let error = self.spent.take().or_else(|| self.ask_emptied_again());
                 if error.is_none() && self.read_absent_again(report) {
                     continue;
@@ -294,11 +303,13 @@ impl Set {
         }
         self.begun.remove(&index);
         self.account(report);
-        if columns.rows() == 0 {
+        self.has_moved = columns.rows() == 0;
+        if self.has_moved {
             return None;
         }
         let columns = columns.with_queried(&self.members.values[index]);
-        let checkpoint = Checkpoint::after(self.position(index, page.checkpoint, kept), columns.rows());
+        let of_list = ListPage { list: index, after: page.checkpoint, kept };
+        let checkpoint = Checkpoint::after(self.position(Some(of_list), report), columns.rows());
         partial.push(&columns, 0, Some(&checkpoint));
         Some(Page { columns, checkpoint, ..page })
     }
@@ -329,6 +340,7 @@ impl Set {
         let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
         self.ended.insert(index);
         self.begun.remove(&index);
+        self.has_moved = true;
         self.begin_at_once = None;
         let counts = list.counts();
         // An earlier run may have returned the records of a list that it had begun.

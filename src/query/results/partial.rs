@@ -70,6 +70,13 @@ impl Partial {
         }
     }
 
+    /// Takes the position of a run that has moved without records.
+    pub(in crate::query) fn move_to(&self, after: &Checkpoint) {
+        if let Retained::All(_, checkpoint) = &mut *self.lock() {
+            *checkpoint = Some(after.clone());
+        }
+    }
+
     /// The records that a run has collected so far, for `rewind`; `None` for a run that streams.
     pub(in crate::query) fn mark(&self) -> Option<PartialMark> {
         match &*self.lock() {

@@ -224,6 +224,10 @@ impl SharedReport {
         self.lock().report.clone()
     }
 
+    pub(in crate::query) fn search_hints(&self) -> Vec<i64> {
+        self.lock().report.search_hints.clone()
+    }
+
     /// Changes the report. `elapsed` is the time of the last change, so that it stops after an error, an interrupt or
     /// when the caller stops iterating.
     pub(in crate::query) fn update(&self, change: impl FnOnce(&mut Report)) {

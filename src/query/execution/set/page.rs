@@ -4,20 +4,27 @@ use std::sync::Arc;
 
 use super::Set;
 use super::ended::EndedLists;
+use crate::columns::ColumnsBuilder;
 use crate::message::Message;
 use crate::query::execution::unique::Unique;
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Cursor, Resume, SeenLog, SetCursor, bits_of};
+use crate::query::results::{Checkpoint, Cursor, Page, Partial, Resume, SeenLog, SetCursor, SharedReport, bits_of};
 use crate::query::snapshot::ListCheckpoint;
+
+/// A page of a list of a set.
+pub(super) struct ListPage {
+    pub list: usize,
+    /// Position after the page in its list.
+    pub after: Checkpoint,
+    /// Rows of the page that the set returned, where another list had returned the others; all if `None`.
+    pub kept: Option<Vec<u32>>,
+}
 
 /// State of a set when a page of one of its lists was returned. Lists are indices.
 pub(super) struct SetPage {
     pub query: Query,
-    /// The list of the page, and the position after the page in it.
-    pub list: usize,
-    pub page: Checkpoint,
-    /// Rows of the page that the set returned, where another list had returned the others; all if `None`.
-    pub kept: Option<Vec<u32>>,
+    /// `None` if lists have moved or ended without records.
+    pub page: Option<ListPage>,
     /// Positions of the other lists that are being read.
     pub open: Vec<(usize, Checkpoint)>,
     /// Positions of the lists of which this run has returned nothing: an earlier run had begun them.
@@ -32,19 +39,20 @@ pub(super) struct SetPage {
     pub seen: SeenLog,
     /// Reasons why ended lists are incomplete.
     pub reasons: Vec<Message>,
+    /// Heights with which the lists that are not read yet begin to search those of times.
+    pub search_hints: Vec<i64>,
 }
 
 impl Set {
-    /// The position of the set after a page of a list, of which it returns the `kept` rows.
-    pub(super) fn position(&self, list: usize, page: Checkpoint, kept: Option<Vec<u32>>) -> SetPage {
-        let others = self.open.iter().filter(|(other, _)| **other != list);
+    /// The position of the set after a page of a list, or after lists that ended or moved without records.
+    pub(super) fn position(&self, page: Option<ListPage>, report: &SharedReport) -> SetPage {
+        let list = page.as_ref().map(|page| page.list);
+        let others = self.open.iter().filter(|(other, _)| Some(**other) != list);
         let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
         let has_block_of_each_value = self.has_block_of_each_value();
         SetPage {
             query: self.query.clone(),
-            list,
             page,
-            kept,
             open: others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect(),
             begun: begun.collect(),
             ended: self.ended.clone(),
@@ -53,23 +61,47 @@ impl Set {
             refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.outcome.reasons.clone(),
+            search_hints: report.search_hints(),
+        }
+    }
+
+    /// A page without records, with the position after lists that ended or moved without any; `None` if the last page has it. A
+    /// run that continues from the page before would send the requests of these lists again, and may get no further with as
+    /// many.
+    pub(super) fn page_of_moved(&mut self, report: &SharedReport, partial: &Partial) -> Option<Page> {
+        if !std::mem::take(&mut self.has_moved) {
+            return None;
+        }
+        let checkpoint = Checkpoint::after(self.position(None, report), 0);
+        partial.move_to(&checkpoint);
+        let columns = ColumnsBuilder::new(self.query.record(), 0).finish();
+        Some(Page {
+            columns,
+            number: 1,
+            total_pages: None,
+            total: None,
+            chain_full_name: None,
+            chain_short_name: None,
+            checkpoint,
+        })
+    }
+}
+
+impl ListPage {
+    /// The position in the list after `row` rows of the set.
+    fn at_row(&self, row: usize) -> Checkpoint {
+        match self.kept.as_ref().map(|kept| kept.get(row)) {
+            // Rows between were returned by other lists.
+            Some(Some(next)) => self.after.at_row(*next as usize),
+            Some(None) => self.after.at_end(),
+            None => self.after.at_row(row),
         }
     }
 }
 
 impl SetPage {
-    /// The position in the list of the page after `row` rows of the set.
-    fn in_list(&self, row: usize) -> Checkpoint {
-        match self.kept.as_ref().map(|kept| kept.get(row)) {
-            // Rows between were returned by other lists.
-            Some(Some(next)) => self.page.at_row(*next as usize),
-            Some(None) => self.page.at_end(),
-            None => self.page.at_row(row),
-        }
-    }
-
     fn has_ended(&self, list: usize) -> bool {
-        list != self.list && self.ended.contains(list)
+        self.page.as_ref().is_none_or(|page| page.list != list) && self.ended.contains(list)
     }
 }
 
@@ -81,10 +113,10 @@ impl Resume for SetPage {
         let ranks = members.ranks();
         let ended = (0..ranks.len()).filter(|list| self.has_ended(*list)).map(|list| ranks[list]);
         let empty = self.empty.iter().map(|list| ranks[*list]);
-        let this = (self.list, self.in_list(row).cursor());
+        let this = self.page.iter().map(|page| (page.list, page.at_row(row).cursor()));
         let open = self.open.iter().map(|(list, page)| (*list, page.cursor()));
         let begun = self.begun.iter().map(|(list, cursor)| (*list, Cursor::clone(cursor)));
-        let open = std::iter::once(this).chain(open).chain(begun);
+        let open = this.chain(open).chain(begun);
         let seen = self.seen.to_vec().into_iter().filter(|seen| seen.is_open(|list| self.has_ended(list)));
         let set = SetCursor {
             ended: bits_of(ended, ranks.len()),
@@ -97,6 +129,7 @@ impl Resume for SetPage {
         };
         at.set = Some(Box::new(set));
         at.reasons.clone_from(&self.reasons);
+        at.search_hints.clone_from(&self.search_hints);
         at
     }
 }
