@@ -19,7 +19,7 @@ use super::repeats::{Repeat, Repeats, count};
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
 use super::subject::{End, Returned, Subject};
-use super::unreturned::Unreturned;
+use super::unreturned::{Last, Unreturned};
 use crate::interface::Order;
 use crate::message::{Message, counted_are};
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -51,8 +51,8 @@ pub struct ListAudit {
     next: u64,
     /// Keys of the latest of these records.
     latest: Vec<u64>,
-    /// Keys of the last record that is wanted, and of those that were received with it.
-    last: Vec<u64>,
+    /// The last record that is wanted, as far as the list was read.
+    last: Option<Last>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -91,7 +91,7 @@ impl ListAudit {
             is_continued: offset > 0,
             next: offset,
             latest: latest.to_vec(),
-            last: latest.last().copied().into_iter().collect(),
+            last: offset.checked_sub(1).map(|offset| Last { offset, height: None }),
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
@@ -207,7 +207,7 @@ impl ListAudit {
             self.heights.on_response(self.subject.order, heights.as_deref(), || response.rows.keys())?;
         }
         if request.purpose == Purpose::Audit {
-            return self.on_look(request, response);
+            return self.on_look(request, response, returned.seen.drift);
         }
         self.on_page(request, response, returned)?;
         let kept = self.kept(response, returned);
@@ -272,11 +272,9 @@ impl ListAudit {
     fn note_last(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) {
         let wanted = self.subject.wanted.unwrap_or(u64::MAX).saturating_sub(self.returned);
         let wanted = &kept[..kept.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))];
-        if !wanted.is_empty() {
-            self.last.clear();
-        }
-        let first = wanted.last().copied().unwrap_or(returned.rows.start);
-        self.last.extend((first..returned.rows.end).map(|row| response.rows.key(row)));
+        let Some(row) = wanted.last() else { return };
+        let height = response.rows.height(*row).filter(|_| self.subject.order == Order::NewestFirst);
+        self.last = Some(Last { offset: self.next - (returned.rows.end - row) as u64, height });
     }
 
     /// A partition has the records at its ends that the partitions next to it do not have.

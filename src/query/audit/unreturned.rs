@@ -23,10 +23,20 @@ struct Pair {
     below: u64,
     /// Offset of the upper one.
     offset: u64,
+    /// The greatest offset that the upper one may have; `None` in a reading that was discarded.
+    max_offset: Option<u64>,
     /// True if the upper one is below a record that was returned of the same response.
     is_below_returned: bool,
+    /// Height of the lower one.
+    height: Option<i64>,
     /// Height of the lower one, if the chain that has the upper one has it as well: both show their blocks, or none does.
     settled: Option<i64>,
+}
+
+impl Pair {
+    fn of_keys(above: u64, below: u64) -> Self {
+        Self { above, below, offset: 0, max_offset: None, is_below_returned: false, height: None, settled: None }
+    }
 }
 
 /// The keys of the records that were returned.
@@ -35,8 +45,24 @@ pub struct Known<'a> {
     pub keys: &'a KnownKeys,
     /// True if some are equal, so that a key does not show which of them was returned.
     pub has_equal: bool,
-    /// The last record that is wanted, and those that were received with it, if others may follow.
-    pub last: &'a [u64],
+    /// The last record that is wanted, if others may follow.
+    pub last: Option<Last>,
+}
+
+/// The last record that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Last {
+    pub offset: u64,
+    /// Height of the record, in a list in descending order of heights.
+    pub height: Option<i64>,
+}
+
+impl Last {
+    /// True if the last one is after the record below the one at this offset. A record after it may be equal to a returned
+    /// one: its key does not show where it is.
+    fn is_after(self, offset: Option<u64>, height: Option<i64>) -> bool {
+        offset.is_some_and(|offset| offset < self.offset) || self.height.is_some() && height > self.height
+    }
 }
 
 impl Known<'_> {
@@ -46,12 +72,19 @@ impl Known<'_> {
 
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, pair: &Pair) -> bool {
-        (pair.is_below_returned || !self.has_equal) && self.lacks_below(pair.above, pair.below)
+        (pair.is_below_returned || !self.has_equal)
+            && self.lacks_below(pair.above, pair.below)
+            && self.is_wanted_below(pair.max_offset, pair.height)
     }
 
-    /// True if a record was returned and one below it was not, although it is wanted.
+    /// True if a record was returned and one below it was not.
     fn lacks_below(&self, above: u64, below: u64) -> bool {
-        self.contains(above) && !self.contains(below) && !self.last.contains(&above)
+        self.contains(above) && !self.contains(below)
+    }
+
+    /// True if a record below one at this offset is wanted.
+    fn is_wanted_below(&self, offset: Option<u64>, height: Option<i64>) -> bool {
+        self.last.is_none_or(|last| last.is_after(offset, height))
     }
 }
 
@@ -69,6 +102,8 @@ pub struct Unreturned {
     is_continued: bool,
     /// True if records show their blocks.
     has_blocks: bool,
+    /// The least distance by which the list had moved: a response may be of a moment before that of one that was taken earlier.
+    min_drift: Option<i64>,
     /// The greatest height of a record below a returned one of its chain, where the list does not show it any more.
     lost: Option<i64>,
 }
@@ -84,10 +119,9 @@ impl Unreturned {
         let returned: Vec<u64> = returned.collect();
         let has_blocks = discarded.has_blocks;
         let received = discarded.pairs.into_iter().chain(discarded.returned);
-        let received = received.map(|pair| (pair.above, pair.below, pair.settled.filter(|_| has_blocks)));
-        let pairs = received.chain(returned.windows(2).map(|keys| (keys[0], keys[1], None)));
-        let pairs =
-            pairs.map(|(above, below, settled)| Pair { above, below, offset: 0, is_below_returned: false, settled });
+        let received = received.map(|pair| Pair { settled: pair.settled.filter(|_| has_blocks), ..pair });
+        let pairs = received.chain(returned.windows(2).map(|keys| Pair::of_keys(keys[0], keys[1])));
+        let pairs = pairs.map(|pair| Pair { offset: 0, max_offset: None, is_below_returned: false, ..pair });
         Self { pairs: pairs.collect(), is_continued: true, ..Self::new(has_blocks) }
     }
 
@@ -106,8 +140,9 @@ impl Unreturned {
     /// A row and the one above it, which has this offset.
     fn pair(&self, rows: &dyn Rows, row: usize, offset: u64) -> Pair {
         let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && rows.block(row - 1).is_some());
-        let settled = if is_of_chain { rows.height(row) } else { None };
-        Pair { above: rows.key(row - 1), below: rows.key(row), offset, is_below_returned: false, settled }
+        let height = rows.height(row);
+        let settled = if is_of_chain { height } else { None };
+        Pair { offset, height, settled, ..Pair::of_keys(rows.key(row - 1), rows.key(row)) }
     }
 
     /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`.
@@ -120,7 +155,10 @@ impl Unreturned {
         known: &KnownKeys,
     ) {
         let rows = response.rows;
-        let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
+        let position = position(request, response.limit);
+        let first = position.saturating_add_signed(drift.saturating_neg());
+        let min_drift = self.min_drift.map_or(drift, |known| known.min(drift));
+        self.min_drift = Some(min_drift);
         let is_below_returned = !returned.is_empty();
         let from = if is_below_returned { returned.end } else { 1 };
         // Above the returned rows are those that were returned before, and newer ones.
@@ -128,9 +166,11 @@ impl Unreturned {
         let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
         for row in overlap.chain(from..rows.len()) {
             if !known.contains(rows.key(row)) {
-                let offset = first + row as u64 - 1;
+                let above = row as u64 - 1;
+                let max_offset = Some((position + above).saturating_add_signed(min_drift.saturating_neg()));
                 let is_below_returned = is_below_returned && row >= from;
-                self.pairs.push_back(Pair { is_below_returned, ..self.pair(rows, row, offset) });
+                let pair = self.pair(rows, row, first + above);
+                self.pairs.push_back(Pair { max_offset, is_below_returned, ..pair });
             }
         }
         if self.pairs.len() > KEPT {
@@ -159,10 +199,11 @@ impl Unreturned {
 
     /// Takes the response to that request. False if a record that was not returned follows a returned one, or if too many
     /// responses in a row show neither of the two.
-    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64, known: Known<'_>) -> bool {
         self.pairs.retain(|pair| known.is_open(pair));
         let keys = response.rows.keys();
-        if self.shows_unreturned(&keys, known) {
+        let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
+        if self.shows_unreturned(&keys, first, response, known) {
             return false;
         }
         let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
@@ -198,12 +239,14 @@ impl Unreturned {
     }
 
     /// True if a record that was not returned is in a response. Where some are equal, only both records of a pair show it.
-    fn shows_unreturned(&self, keys: &[u64], known: Known<'_>) -> bool {
+    /// The first row has this offset.
+    fn shows_unreturned(&self, keys: &[u64], first: u64, response: &Response<'_>, known: Known<'_>) -> bool {
         let mut neighbors = keys.windows(2);
         if known.has_equal {
             return neighbors.any(|rows| self.pairs.iter().any(|pair| rows == [pair.above, pair.below]));
         }
-        neighbors.any(|rows| known.lacks_below(rows[0], rows[1]))
+        let is_wanted = |row: usize| known.is_wanted_below(Some(first + row as u64), response.rows.height(row + 1));
+        neighbors.enumerate().any(|(row, rows)| known.lacks_below(rows[0], rows[1]) && is_wanted(row))
             || self.pairs.iter().any(|pair| keys.contains(&pair.below))
     }
 }

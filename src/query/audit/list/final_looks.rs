@@ -42,7 +42,7 @@ impl ListAudit {
     }
 
     fn known(&self, is_whole: bool) -> Known<'_> {
-        let last = if is_whole { &[][..] } else { &self.last };
+        let last = if is_whole { None } else { self.last };
         Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last }
     }
 
@@ -128,7 +128,8 @@ impl ListAudit {
         request
     }
 
-    pub(super) fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+    /// Takes the response to such a request, from a list that has moved by `drift`.
+    pub(super) fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64) -> Result<(), String> {
         if self.is_whole && self.has_record_below(response) {
             return Err("a record follows the last one of the list".into());
         }
@@ -155,7 +156,7 @@ impl ListAudit {
             Sought::Unreturned => {
                 // A look is compared with the keys that the audit has as well.
                 let mut unreturned = std::mem::take(&mut self.unreturned);
-                let is_possible = unreturned.on_look(request, response, self.known(self.is_whole));
+                let is_possible = unreturned.on_look(request, response, drift, self.known(self.is_whole));
                 self.unreturned = unreturned;
                 (!is_possible).then_some(if self.is_whole {
                     "records follow the last one that the reported number of records leaves room for"

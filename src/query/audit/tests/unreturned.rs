@@ -133,6 +133,36 @@ fn unreturned_record_among_those_of_a_beginning_is_looked_for() {
 }
 
 #[test]
+fn record_below_an_equal_one_after_the_wanted_beginning_is_not_looked_for() {
+    // The fifth record equals the first one, and the sixth is not wanted.
+    let list = [(1, 8, 8), (2, 8, 8), (3, 8, 8), (4, 7, 7), (1, 8, 8), (5, 8, 8)];
+    let wanted = Subject { wanted: Some(3), ..LIST };
+    let shown = |audit: &mut ListAudit| {
+        take_as(audit, PageRequest { page: 2, ..PageRequest::first(3) }, &Page(list[3..].to_vec()), 2, None, 0..0)
+    };
+    let mut audit = ListAudit::new(wanted, 0, &[]);
+    shown(&mut audit).unwrap();
+    take(&mut audit, 1, &Page(list[..3].to_vec()), 2).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+    let mut discarded = ListAudit::new(wanted, 0, &[]);
+    shown(&mut discarded).unwrap();
+    let mut audit = ListAudit::new(wanted, 0, &[]).after_discarded(discarded);
+    take(&mut audit, 1, &Page(list[..3].to_vec()), 2).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+    // An earlier run has returned all that is wanted.
+    let mut audit = ListAudit::new(wanted, 3, &[1, 2, 3]);
+    take_as(&mut audit, PageRequest::first(6), &Page(list.to_vec()), 2, None, 3..4).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+    // A look for another record shows them.
+    let mut audit = ListAudit::new(wanted, 0, &[]);
+    take_as(&mut audit, PageRequest::first(3), &Page(vec![list[0], (9, 8, 8), list[1]]), 2, None, 0..0).unwrap();
+    take(&mut audit, 1, &Page(list[..3].to_vec()), 2).unwrap();
+    let request = audit.next_request(&BEGINNING).expect("a record followed the first one");
+    take_as(&mut audit, request, &Page(list.to_vec()), 2, None, 0..0).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+}
+
+#[test]
 fn page_of_another_list_that_was_received_and_not_returned_is_looked_for() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();

@@ -264,7 +264,7 @@ fn every_beginning_of_a_list_of_which_a_replica_lacks_a_record_is_right_or_raise
     check(&[
         ("replica with a gap, beginning, counted", c, c, 3_589),
         ("replica with a gap, beginning, uncounted", u, u, 6_860),
-        ("replica with a gap, beginning, counted, growth", growth(c), growth(c), 13_321),
+        ("replica with a gap, beginning, counted, growth", growth(c), growth(c), 13_320),
         ("replica with a gap, beginning, counted, two in flight", two(c), two(c), 6_818),
     ]);
 }
