@@ -62,6 +62,8 @@ pub struct ListAudit {
     repeats: Repeats,
     unreturned: Unreturned,
     growth: Growth,
+    /// True if a response had records.
+    has_records: bool,
     /// True if a reading of the list that was discarded has received records.
     had_records: bool,
     /// True if the reader has ended a list whose records are all wanted.
@@ -99,6 +101,7 @@ impl ListAudit {
             repeats: Repeats::default(),
             unreturned: Unreturned::new(subject.has_blocks),
             growth: Growth::default(),
+            has_records: false,
             had_records: false,
             is_whole: false,
             sought: Sought::default(),
@@ -154,7 +157,7 @@ impl ListAudit {
     pub fn after_discarded(self, discarded: Self) -> Self {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
-        let had_records = discarded.had_records || discarded.lengths.received() > 0;
+        let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.known),
             _ => self.one_block,
@@ -181,6 +184,11 @@ impl ListAudit {
     /// True if the list is one of several that were cut at offsets.
     pub fn is_of_partition(&self) -> bool {
         !self.ends.is_empty()
+    }
+
+    /// Takes note that the list has records, also if none of the response is taken.
+    pub fn note_records(&mut self, response: &Response<'_>) {
+        self.has_records |= self.subject.kind != ListKind::Lookup && response.rows.len() > 0;
     }
 
     /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.

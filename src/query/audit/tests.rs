@@ -72,6 +72,7 @@ fn take_as(
 ) -> Result<(), String> {
     let response =
         Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
+    audit.note_records(&response);
     audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen: Seen::default() })
 }
 
@@ -226,6 +227,12 @@ fn list_that_is_empty_after_a_reading_of_records_was_discarded_is_a_contradictio
     let audit = ListAudit::new(ONE_BLOCK, 0, &[]).after_discarded(again);
     assert!(audit.on_end(&WHOLE).unwrap_err().contains("became empty"));
     assert!(ListAudit::new(ONE_BLOCK, 0, &[]).on_end(&WHOLE).is_ok());
+    // A page that says that it is another one is not taken, but the list has its records.
+    let mut refused = ListAudit::new(ONE_BLOCK, 0, &[]);
+    let rows = keys(&[1]);
+    refused.note_records(&Response { rows: &rows, page: Some(2), limit: Some(3), total_pages: Some(2), total: None });
+    let audit = ListAudit::new(ONE_BLOCK, 0, &[]).after_discarded(refused);
+    assert!(audit.on_end(&WHOLE).unwrap_err().contains("became empty"));
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl SliceFetcher {
             self.cancel_in_flight();
             return Ok((Accepted::default(), Selection::All));
         }
+        self.audit.note_records(&response);
         let is_of_audit = request.purpose == Purpose::Audit;
         let accepted = if is_of_audit { Accepted::default() } else { self.list.on_response(request, &response)? };
         if !self.list.is_ahead() {
