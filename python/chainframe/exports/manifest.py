@@ -180,7 +180,7 @@ class Manifest:
     def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
         """Returns the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
         # An earlier version did not say whether columns were selected.
-        members = {"has_all_columns": False, **state}
+        members: dict[str, Any] = {"has_all_columns": False, **state}
         version = members.pop("version")
         if is_count(version) and version != VERSION:
             raise UnsupportedVersionError(version)
