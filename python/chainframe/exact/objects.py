@@ -28,4 +28,5 @@ class Distinct(Amount):
     def __sub__(self, other: object) -> Any:
         return int(self != other)
 
-    __rsub__ = __sub__
+    def __rsub__(self, other: object) -> Any:
+        return int(self != other)

@@ -119,7 +119,8 @@ def test_bar_shows_rate_limiting(capsys: pytest.CaptureFixture[str]) -> None:
         client.blocks().collect()
     text = capsys.readouterr().err
     assert "retries: 1" in text
-    assert "rate-limited to 2.5 req/s" in text
+    # A throttle halves the rate of 5, which rises again with the time.
+    assert re.search(r"rate-limited to [2-4]\.\d req/s", text)
 
 
 def test_bar_is_not_written_to_a_log(

@@ -157,7 +157,7 @@ def test_values_come_from_any_iterable_and_each_once(busy: LocalService) -> None
         assert records.report.complete
     address = senders(busy, 1)[0]
     query = client.address_transactions([address, address.upper().replace("0X", "0x")])
-    assert "address=1 values" in repr(query)
+    assert "address=1 value>" in repr(query)
     assert query == client.address_transactions([address])
     assert hash(query) == hash(client.address_transactions([address]))
 
