@@ -370,40 +370,6 @@ def test_exhausted_file_descriptors_are_named() -> None:
     assert "base_url" not in ran.stdout
 
 
-def test_request_on_a_stale_connection_is_sent_again_on_a_new_one() -> None:
-    """The server ends each connection when a second request arrives on it: all idle ones are stale."""
-    body = BLOCKS.body
-    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    together = threading.Barrier(4)
-
-    def serve(connection: socket.socket, *, waits: bool) -> None:
-        with connection:
-            connection.recv(1 << 16)
-            if waits:
-                together.wait(20)
-            connection.sendall(reply)
-            connection.recv(1 << 16)
-
-    def accept(listener: socket.socket) -> None:
-        for number in range(64):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=serve, args=(connection,), kwargs={"waits": number < 4}, daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, args=(listener,), daemon=True).start()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = StrictServer()
-        server._http.server_close()
-        with server.client(base_url=url, max_retries=0) as client:
-            with ThreadPoolExecutor(4) as pool:
-                list(pool.map(lambda _: client.blocks().collect(), range(4)))
-            for _ in range(6):
-                assert len(client.blocks().collect()) == 1
-
-
 @pytest.mark.parametrize(("encoding", "body"), [("gzip", b""), ("gzip", b"<html>"), ("br", b"xx")])
 @pytest.mark.parametrize(
     ("status", "expected"),
@@ -430,41 +396,3 @@ def test_redirect_does_not_show_the_user_of_a_long_target(server: StrictServer) 
         client.blocks().collect()
     assert "https://elsewhere.example/path" in str(caught.value)
     assert "uuu" not in str(caught.value)
-
-
-def test_connection_that_is_stale_is_told_from_one_that_another_request_opens() -> None:
-    """The server ends the connection that a request takes again once another request has opened one."""
-    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(BLOCKS.body) + BLOCKS.body
-    taken_again, opened = threading.Event(), threading.Event()
-
-    def serve(connection: socket.socket, number: int) -> None:
-        with connection:
-            while connection.recv(1 << 16):
-                connection.sendall(reply)
-                if number == 0:
-                    connection.recv(1 << 16)
-                    taken_again.set()
-                    opened.wait(20)
-                    return
-
-    def accept(listener: socket.socket) -> None:
-        for number in range(64):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            if number == 1:
-                opened.set()
-            threading.Thread(target=serve, args=(connection, number), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, args=(listener,), daemon=True).start()
-        server = StrictServer()
-        server._http.server_close()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with server.client(base_url=url, max_retries=0) as client, ThreadPoolExecutor(1) as pool:
-            assert len(client.blocks().collect()) == 1
-            again = pool.submit(client.blocks().collect)
-            assert taken_again.wait(20)
-            assert len(client.blocks().collect()) == 1
-            assert len(again.result()) == 1

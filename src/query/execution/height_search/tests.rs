@@ -45,18 +45,24 @@ fn expected(times: &[Option<i64>], time: i64) -> TimePosition {
     last.map_or(TimePosition::Before(first), |height| TimePosition::At(height as i64))
 }
 
+/// Times of the heights of a chain, a quarter of which have no block, and the last one of them.
+fn short_chain(random: &mut fastrand::Rng, max_heights: usize) -> (Vec<Option<i64>>, i64) {
+    let mut now = random.i64(0..5);
+    let mut times: Vec<Option<i64>> = (0..random.usize(1..max_heights))
+        .map(|_| {
+            now += random.i64(0..4);
+            (random.u8(0..4) > 0).then_some(now)
+        })
+        .collect();
+    times.push(Some(now));
+    (times, now)
+}
+
 #[test]
 fn every_time_of_small_chains_is_found() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..2_000 {
-        let mut now = random.i64(0..5);
-        let mut times: Vec<Option<i64>> = (0..random.usize(1..12))
-            .map(|_| {
-                now += random.i64(0..4);
-                (random.u8(0..4) > 0).then_some(now)
-            })
-            .collect();
-        times.push(Some(now));
+        let (times, now) = short_chain(&mut random, 12);
         for time in -1..now + 2 {
             assert_eq!(search(&times, time, usize::MAX).0, expected(&times, time), "{times:?} at {time}");
         }
@@ -67,14 +73,7 @@ fn every_time_of_small_chains_is_found() {
 fn later_searches_of_small_chains_use_what_is_known() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..2_000 {
-        let mut now = random.i64(0..5);
-        let mut times: Vec<Option<i64>> = (0..random.usize(1..30))
-            .map(|_| {
-                now += random.i64(0..4);
-                (random.u8(0..4) > 0).then_some(now)
-            })
-            .collect();
-        times.push(Some(now));
+        let (times, now) = short_chain(&mut random, 30);
         let newest = Block { height: times.len() as i64 - 1, time: now };
         let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
         let mut fetched = BTreeSet::new();
@@ -132,14 +131,7 @@ fn runs_of_a_few_requests_find_every_time() {
 fn heights_that_an_earlier_run_suggests_change_no_result() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..2_000 {
-        let mut now = random.i64(0..5);
-        let mut times: Vec<Option<i64>> = (0..random.usize(1..30))
-            .map(|_| {
-                now += random.i64(0..4);
-                (random.u8(0..4) > 0).then_some(now)
-            })
-            .collect();
-        times.push(Some(now));
+        let (times, now) = short_chain(&mut random, 30);
         let hints = (0..random.usize(0..5)).map(|_| random.i64(0..40)).collect();
         let time = random.i64(-1..now.max(0));
         if time < now {
