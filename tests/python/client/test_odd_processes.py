@@ -231,6 +231,9 @@ def test_frozen_application_holds_the_modules_that_the_core_imports(monkeypatch:
     hook: dict[str, Any] = {}
     exec(Path(directory, "hook-chainframe.py").read_text(encoding="utf-8"), hook)
     wanted = imported_by_the_core()
+    if importlib.util.find_spec("pyarrow") is None:
+        # A package that cannot be imported is not searched for its modules; no application without pyarrow uses them.
+        wanted = {name for name in wanted if not name.startswith("chainframe.datasets.")}
     assert {"chainframe.progress", "chainframe.exports.methods", "chainframe.sinks.sync"} <= wanted
     assert wanted <= set(hook["hiddenimports"])
     assert not [name for name in hook["hiddenimports"] if "spark" in name]
