@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_network_settings")
 
 
 @contextmanager
-def serving(serve: Callable[[socket.socket, int], None]) -> Iterator[cf.Client]:
+def serving(serve: Callable[[socket.socket, int], None]) -> Generator[cf.Client]:
     """A client of a server that has a thread for each connection, which gets its number."""
 
     def run(connection: socket.socket, number: int) -> None:
