@@ -3,9 +3,9 @@
 /// Longest text: far longer than an address, and short enough for every server's limit of a URL.
 const MAX_CHARS: usize = 2_000;
 
-/// The first character that no address, hash or name of a chain has, as an error shows it: white space, a control or format character, or a comma. Such
-/// characters come with copied text and are hard to see; a service that ignores them, or strips them, returns a result
-/// that looks right.
+/// The first character that no address, hash or name of a chain has, as an error shows it: white space, a control or format
+/// character, or a comma. Such characters come with copied text and are hard to see; a service that ignores or strips them
+/// returns a result that looks right.
 pub fn foreign_character(text: &str) -> Option<String> {
     let count = text.chars().count();
     if count > MAX_CHARS {
@@ -25,7 +25,7 @@ pub fn foreign_character(text: &str) -> Option<String> {
 fn is_invisible(c: char) -> bool {
     // Fillers are letters to Unicode, although they are not drawn.
     let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
-    // What Rust escapes apart from quotes is not drawn: control and format characters, and marks without a letter.
+    // Apart from quotes, Rust escapes characters that are not drawn: control and format characters, marks without a letter.
     let is_escaped = !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
     is_filler || is_escaped
 }

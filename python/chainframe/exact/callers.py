@@ -44,7 +44,7 @@ _CALLERS = {
     ("pandas.core.groupby.generic", "_wrap_applied_output_series"): Form.OBJECTS,
     ("pandas.core.methods.to_dict", "to_dict"): Form.OBJECTS,
     ("pandas.core.frame", "to_records"): Form.OBJECTS,
-    # It takes the values of objects with a mask of the missing ones, which it does not take of objects.
+    # The function passes a mask of the missing values on to a factorizer, whose version for objects takes no mask.
     ("pandas.core.reshape.merge", "_factorize_keys"): Form.KEYS,
     ("pandas.core.generic", "ranker"): Form.DISTINCT,
     ("pandas.core.methods.selectn", "compute"): Form.ORDER,

@@ -58,7 +58,7 @@ class FollowedWriter(ParquetWriter):
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
         buffer = follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
-        # What an export needs of the other buffer.
+        # The class has those methods of `_PartBuffer` that an export calls.
         return cast("_PartBuffer", buffer)
 
     def fetch(self) -> None:

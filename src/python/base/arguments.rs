@@ -10,6 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyMapping, PySet, PyString, PyTup
 use super::once::MadeOnce;
 use crate::client::Error;
 use crate::interface::RecordType;
+use crate::message::quoted;
 
 /// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
 /// `named` says which one it is.
@@ -292,7 +293,7 @@ pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&st
             names.push(*name);
         }
     }
-    let given = text.map_or_else(|| shown(given), |text| first_line(&format!("{text:?}")));
+    let given = text.map_or_else(|| shown(given), |text| quoted(&text));
     Err(Error::parameter(parameter, format!("must be one of {}; got {given}", names.join(", "))).into())
 }
 

@@ -203,7 +203,7 @@ pub fn check_may_wait(client: &Client) -> PyResult<()> {
     log::check_not_in_handler()?;
     if client.is_issuing_here() {
         return Err(errors::context(
-            "credentials cannot wait for a request of its own client (would deadlock); use another client in it",
+            "credentials sends a request with the client that waits for it (would deadlock); use another client in it",
         ));
     }
     Ok(())

@@ -16,7 +16,6 @@ use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
 use super::log;
-
 use super::once::{MadeOnce, interned};
 use crate::client::Client;
 use crate::virtual_time::VirtualTime;

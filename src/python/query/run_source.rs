@@ -73,7 +73,7 @@ impl Source for RunSource {
         let mut take_along = false;
         while take_along || !ready.has_item() {
             match self.next().await {
-                // Of a set, it has the position after lists that have ended.
+                // An empty page of a set has the position after the lists that have ended.
                 Ok(Some(RunItem::Page(page)))
                     if self.kind == StreamItem::Records && page.columns.rows() == 0 && !self.run.is_of_set() => {}
                 read => ready.push(read),

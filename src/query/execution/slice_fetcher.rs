@@ -43,7 +43,7 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
-    /// One key of all of them.
+    /// Common key of the records that are skipped.
     skipped: Option<u64>,
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.

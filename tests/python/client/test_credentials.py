@@ -213,7 +213,7 @@ def test_callable_that_requests_with_its_own_client_raises(service: LocalService
         clients += [client, client.with_options(timeout=5)]
         assert len(client.blocks(max_items=3).collect()) == 3
         assert len(client.blocks(max_items=3).collect()) == 3
-    assert [str(error).startswith("credentials cannot wait for a request of its own") for error in raised] == [True]
+    assert [str(error).startswith("credentials sends a request with the client") for error in raised] == [True]
 
 
 def test_callable_that_does_not_return_is_given_up_at_the_deadline(service: LocalService) -> None:

@@ -168,7 +168,7 @@ def added(target: Any, value: Any) -> Any:
 def test_amounts_that_join_doubles_keep_every_digit(name: str, kind: str, values: list[Any]) -> None:
     joined = JOINED[name](others(values)[kind])
     assert joined.tolist()[4] == LAST
-    # Of exact and other nullable keys, pandas makes objects.
+    # pandas turns exact keys that meet other nullable keys into objects.
     assert joined.dtype == ExactDtype() or (name == "merge" and joined.dtype == object)
 
 
