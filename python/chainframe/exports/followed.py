@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
 from chainframe.exports.differences import meaning, of_another_release
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from chainframe import Query
-    from chainframe._native import _FollowBuffer, _PartBuffer
+    from chainframe._native import _FollowBuffer
     from chainframe.exports.manifest import Manifest
 
 MAX_BYTES = 2 << 20
@@ -41,7 +41,7 @@ def follow_buffer(query: Query[Any], settle: int, start: Any, path: object, max_
         raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
 
 
-class FollowedWriter(ParquetWriter):
+class FollowedWriter(ParquetWriter["_FollowBuffer"]):
     """Writes an export of a set that ends below the head of each list."""
 
     def start_at(self, position: Any) -> None:  # noqa: ANN401 - a cursor of a manifest
@@ -51,15 +51,13 @@ class FollowedWriter(ParquetWriter):
     def begin(self) -> None:
         if self.manifest.cursor is None:
             # The changes of a journal are those of a position.
-            self.manifest.cursor = cast("_FollowBuffer", self._new_buffer()).positions
+            self.manifest.cursor = self._new_buffer().positions
         super().begin()
 
-    def _new_buffer(self) -> _PartBuffer:
+    def _new_buffer(self) -> _FollowBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
-        buffer = follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
-        # The class has those methods of `_PartBuffer` that an export calls.
-        return cast("_PartBuffer", buffer)
+        return follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
 
     def fetch(self) -> None:
         with self._settled():
@@ -80,7 +78,7 @@ class FollowedWriter(ParquetWriter):
 
     def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
         # The position of lists without records too: the next export begins there.
-        self.manifest.cursor = cast("_FollowBuffer", self._buffer).positions
+        self.manifest.cursor = self._buffer.positions
         super()._save_finished(watermark, reasons, is_complete=is_complete)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._declared import record_of
 from chainframe.errors import ExportError
 from chainframe.exports.watermark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher
-from chainframe.exports.writer import ParquetWriter
+from chainframe.exports.writer import QueryWriter
 
 if TYPE_CHECKING:
     from chainframe import Query, Records
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chainframe.exports.store import Store
 
 
-class NewerWriter(ParquetWriter):
+class NewerWriter(QueryWriter):
     """Writes the records of a list, newest first, above those of an earlier export."""
 
     def __init__(self, store: Store, manifest: Manifest, query: Query[Any], **options: Any) -> None:  # noqa: ANN401
@@ -78,7 +78,7 @@ class NewerWriter(ParquetWriter):
         self._save_finished(watermark, matcher.findings(), is_complete=is_complete)
 
 
-class NewerRangeWriter(ParquetWriter):
+class NewerRangeWriter(QueryWriter):
     """Writes the records of a range, lowest height first, from the highest block of an earlier export on."""
 
     def __init__(self, store: Store, manifest: Manifest, query: Query[Any], **options: Any) -> None:  # noqa: ANN401

@@ -40,7 +40,7 @@ from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.store import finished_manifest, locked, read_manifest, store_at, verify_parts
 from chainframe.exports.tables import Encoding
 from chainframe.exports.watermark import height_of
-from chainframe.exports.writer import ParquetWriter
+from chainframe.exports.writer import ParquetWriter, QueryWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class ExportRequest:
                 return nullcontext()
         return locked(directory, self.permissions)
 
-    def open(self, new: Manifest) -> tuple[Store, ParquetWriter]:
+    def open(self, new: Manifest) -> tuple[Store, ParquetWriter[Any]]:
         """The place of the export, and the writer of a new, an unfinished or a finished one.
 
         Changes nothing before `begin`.
@@ -145,7 +145,7 @@ class ExportRequest:
         staging = store_at(self.directory / STAGING)
         return main, self._opened(main, staging, new)
 
-    def _opened(self, main: Store, staging: Store, new: Manifest) -> ParquetWriter:
+    def _opened(self, main: Store, staging: Store, new: Manifest) -> ParquetWriter[Any]:
         staged = staging.read(ignore_corrupt=True)
         if staged is not None and staged.finished:
             main.replace_with(staging, staged)
@@ -200,14 +200,14 @@ class ExportRequest:
         if self.replaces is not None and main.read(ignore_corrupt=True) != self.replaces:
             raise superseded(self.directory)
 
-    def completed(self, main: Store, writer: ParquetWriter) -> Export:
+    def completed(self, main: Store, writer: ParquetWriter[Any]) -> Export:
         """Puts a finished export in its place."""
         manifest = writer.manifest
         if writer.store.path != main.path:
             main.replace_with(writer.store, manifest)
         return finished_export(main.path, manifest, self.client)
 
-    def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
+    def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter[Any]:
         is_followed = manifest.settled is not None and self._is_set
         query = self.query if manifest.cursor is None or is_followed else self._resumed(store, manifest.cursor)
         options: dict[str, Any] = {
@@ -233,7 +233,7 @@ class ExportRequest:
             return NewerWriter(store, manifest, query, **options)
         if manifest.since_watermark and self._order() == "by_height":
             return NewerRangeWriter(store, manifest, query, **options)
-        return ParquetWriter(store, manifest, query, **options)
+        return QueryWriter(store, manifest, query, **options)
 
     def _resumed(self, store: Store, cursor: dict[str, Any]) -> Query[Any]:
         try:
@@ -330,7 +330,7 @@ async def write_parquet_async(
     return export
 
 
-def _keep(writer: ParquetWriter, error: BaseException) -> None:
+def _keep(writer: ParquetWriter[Any], error: BaseException) -> None:
     """Commits what was fetched before the error, which may not come again, and notes that it is saved."""
     try:
         writer.keep()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe.errors import ExportError, SettledHeightError
 from chainframe.exports.rows import height_name, row_keys, row_values
 from chainframe.exports.series import CHANGE, Tail
-from chainframe.exports.writer import ParquetWriter
+from chainframe.exports.writer import QueryWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _Action(Enum):
     COMPARE = 3
 
 
-class SettledWriter(ParquetWriter):
+class SettledWriter(QueryWriter):
     """Writes an export of a settled series."""
 
     def __init__(

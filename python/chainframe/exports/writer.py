@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from chainframe._declared import height_column
 from chainframe._native import _restore_report
@@ -33,8 +34,26 @@ MEMBERS: dict[str, Any] = {"records": 0, "members_absent": [], "members_unknown"
 """Members of a report that concern the members of its records, with the values before any run."""
 
 
-class ParquetWriter:
-    """Writes the result of a query to a `Store`.
+class Buffer(Protocol):
+    """Records that were fetched and are in no file yet: a buffer of the core."""
+
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def rows(self) -> int: ...
+    def fetch(self) -> None: ...
+    async def fetch_async(self) -> None: ...
+    def drain(self) -> None: ...
+    def is_due(self) -> bool: ...
+    def take(self) -> tuple[Records[Any], Any] | None: ...
+    def report(self) -> Report: ...
+
+
+B = TypeVar("B", bound=Buffer)
+
+
+class ParquetWriter(ABC, Generic[B]):
+    """Writes records of a buffer to a `Store`.
 
     `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `commit` writes what is due.
     """
@@ -58,13 +77,12 @@ class ParquetWriter:
         self._encoding = encoding
         self._order = order
         self._resumed = manifest.cursor is not None
-        self._released = 0
         self._has_gap = False
         """True if rows were taken from the buffer that could not be committed."""
         self._before = manifest.report
         self._queried: Counter[str] = Counter()
         """Records of this run that were written, by the value of a set whose list returned them."""
-        self._buffer: _PartBuffer
+        self._buffer: B
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
 
@@ -85,17 +103,8 @@ class ParquetWriter:
         self.store.begin(self.manifest)
         self._buffer = self._new_buffer()
 
-    def _new_buffer(self) -> _PartBuffer:
-        options = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
-        return self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
-
-    def _is_keyed(self) -> bool:
-        """True if keys of the records decide which of them are written."""
-        return False
-
-    def _is_in_order(self) -> bool:
-        """True if the list has to be read in its order, to find the records of an earlier export."""
-        return self._is_keyed()
+    @abstractmethod
+    def _new_buffer(self) -> B: ...
 
     def fetch(self) -> None:
         """Waits until there is something to commit."""
@@ -113,8 +122,7 @@ class ParquetWriter:
             if self._buffer.ended:
                 self._finish()
             elif self._is_met():
-                # The next fetch proves what was read, or raises.
-                self._buffer.end_here()
+                self._end_here()
 
     def keep(self) -> None:
         """Writes all that was fetched, whether or not a file is due."""
@@ -132,18 +140,12 @@ class ParquetWriter:
     def _accept(self) -> None:
         """Releases the rows to write, if their keys decide; otherwise the core releases all."""
 
-    def _release(self, end: int) -> None:
-        """Releases the rows before index `end` of the list, and writes the files that they fill."""
-        while self._released < end:
-            rows = min(end - self._released, self._max_rows - self._buffer.rows)
-            self._buffer.accept(rows)
-            self._released += rows
-            if self._buffer.rows >= self._max_rows:
-                self._write()
-
     def _is_met(self) -> bool:
         """True if all that follows in the list is in an earlier export."""
         return False
+
+    def _end_here(self) -> None:
+        """Reads no further."""
 
     def _write(self) -> None:
         """Writes the accepted rows to files, then commits the files with the cursor after them."""
@@ -272,6 +274,38 @@ class ParquetWriter:
         )
         self.store.save(finished)
         self.manifest = finished
+
+
+class QueryWriter(ParquetWriter["_PartBuffer"]):
+    """Writes the result of a query: all its records, unless a derived class selects them by their keys."""
+
+    _released = 0
+    """Number of rows of the list that were written or skipped."""
+
+    def _new_buffer(self) -> _PartBuffer:
+        options = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
+        return self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
+
+    def _is_keyed(self) -> bool:
+        """True if keys of the records decide which of them are written."""
+        return False
+
+    def _is_in_order(self) -> bool:
+        """True if the list has to be read in its order, to find the records of an earlier export."""
+        return self._is_keyed()
+
+    def _end_here(self) -> None:
+        # The next fetch proves what was read, or raises.
+        self._buffer.end_here()
+
+    def _release(self, end: int) -> None:
+        """Releases the rows before index `end` of the list, and writes the files that they fill."""
+        while self._released < end:
+            rows = min(end - self._released, self._max_rows - self._buffer.rows)
+            self._buffer.accept(rows)
+            self._released += rows
+            if self._buffer.rows >= self._max_rows:
+                self._write()
 
 
 def _keys(records: Records[Any]) -> list[list[Any]]:
