@@ -36,6 +36,10 @@ pub enum Hint {
     UseAnotherFile,
     /// Repeat the call later.
     RetryLater,
+    /// Run the query again: its result may lack records.
+    RunAgain,
+    /// Deliver the records again that a follower has delivered, in place of `RunAgain`.
+    FollowAgain,
     /// Check the arguments of the call.
     CheckParameters,
     /// Correct the system clock.
@@ -105,6 +109,8 @@ impl Hint {
             Self::UseAnotherDirectory => "use_another_directory",
             Self::UseAnotherFile => "use_another_file",
             Self::RetryLater => "retry_later",
+            Self::RunAgain => "run_again",
+            Self::FollowAgain => "follow_again",
             Self::CheckParameters => "check_parameters",
             Self::SetClock => "set_clock",
             Self::CheckAccount => "check_account",
@@ -125,6 +131,8 @@ impl Hint {
             | Self::UseAnotherDirectory
             | Self::UseAnotherFile
             | Self::RetryLater
+            | Self::RunAgain
+            | Self::FollowAgain
             | Self::CheckParameters
             | Self::SetClock
             | Self::CheckAccount
@@ -165,6 +173,10 @@ impl Hint {
             Self::UseAnotherDirectory => "use another directory".into(),
             Self::UseAnotherFile => "name another file".into(),
             Self::RetryLater => "try again later".into(),
+            Self::RunAgain => "run the query again".into(),
+            Self::FollowAgain => {
+                "follow from an earlier cursor or from the beginning, reset the table, or export to another directory".into()
+            }
             Self::CheckParameters => "check the parameters".into(),
             Self::SetClock => "set the system clock".into(),
             Self::CheckAccount => "check the account's plan and region".into(),
@@ -227,6 +239,8 @@ mod tests {
             Hint::UseAnotherDirectory,
             Hint::UseAnotherFile,
             Hint::RetryLater,
+            Hint::RunAgain,
+            Hint::FollowAgain,
             Hint::CheckParameters,
             Hint::SetClock,
             Hint::CheckAccount,

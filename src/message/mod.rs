@@ -12,10 +12,6 @@ pub use hint::{Hint, Narrowing, advice};
 use syntax::{FROM_ENVIRONMENT, SECRETS};
 pub use syntax::{Syntax, variable};
 
-const RUN_AGAIN: &str = "Run the query again.";
-const FOLLOW_AGAIN: &str =
-    "Follow from an earlier cursor or from the beginning, reset the table, or export to another directory.";
-
 /// A number of things: 1 record, 2 records.
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -134,12 +130,8 @@ impl Message {
     /// Replaces the advice to run the query again: a follower that runs again does not read what it has delivered.
     #[must_use]
     pub fn of_follower(mut self) -> Self {
-        for part in &mut self.parts {
-            if let Part::Text(text) = part
-                && let Some(problem) = text.strip_suffix(RUN_AGAIN)
-            {
-                *text = format!("{problem}{FOLLOW_AGAIN}");
-            }
+        for hint in self.hints.iter_mut().filter(|hint| **hint == Hint::RunAgain) {
+            *hint = Hint::FollowAgain;
         }
         self
     }
@@ -219,6 +211,13 @@ mod tests {
             "too many records; narrow the query with --height or a higher --start-height, or try again later"
         );
         assert_eq!(narrowed.parameters(), ["height", "start_height"]);
+    }
+
+    #[test]
+    fn advice_to_run_a_query_again_is_replaced_for_a_follower() {
+        let message = Message::new("records may be missing").hint(Hint::RunAgain).hint(Hint::RetryLater);
+        assert_eq!(message.to_string(), "records may be missing; run the query again, or try again later");
+        assert_eq!(message.of_follower().advice(), [Hint::FollowAgain, Hint::RetryLater]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 # Height, time and, where the list has it, hash of the block of a record.
 Block = tuple[Any, ...]
 LACKING = (
-    "The result lacks records that another response showed: a part of the service may lack them. Run the query again."
+    "The result lacks records that another response showed: a part of the service may lack them; run the query again."
 )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chainframe.datasets.again import Source
 
 REPLACED = (
-    "The result has records of different chains: the chain was reorganized between the requests of the scan. Run the "
+    "The result has records of different chains: the chain was reorganized between the requests of the scan; run the "
     "query again."
 )
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::forks::{KEPT, two_heights};
+use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
 
@@ -84,13 +85,14 @@ impl Blocks {
     }
 
     /// Why the records are not of one chain.
-    pub fn reasons(&self) -> Vec<String> {
+    pub fn reasons(&self) -> Vec<Message> {
         let mut reasons = Vec::new();
         if let Some((height, _)) = self.mixed {
-            reasons.push(format!(
+            let reason = format!(
                 "Records of height {height} are of two blocks: the chain was reorganized between two responses, or a part of \
-                 the service has another block. Run the query again."
-            ));
+                 the service has another block"
+            );
+            reasons.push(Message::new(reason).hint(Hint::RunAgain));
         }
         // A hash that all records have identifies no block.
         if let Some((height, other, _)) = self.contradictory.filter(|_| self.heights.len() > 1) {

@@ -1,6 +1,7 @@
 //! `Forks`: the records of one height at the end of a page and at the beginning of the next one. They are of one block, unless
 //! the chain was reorganized between the two responses. A block has one height, wherever its records are.
 
+use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Response;
 
@@ -75,22 +76,22 @@ impl Forks {
     }
 
     /// Why the height of a record is not certain. A hash that all records have identifies no block.
-    pub fn doubtful_height(&self) -> Option<String> {
+    pub fn doubtful_height(&self) -> Option<Message> {
         let (height, other) = self.contradictory.filter(|_| self.heights.len() > 1)?;
         Some(two_heights(height, other))
     }
 
-    pub fn reason(&self) -> Option<String> {
+    pub fn reason(&self) -> Option<Message> {
         let height = self.mixed?;
-        Some(format!(
-            "Records of height {height} are of two blocks: the chain was reorganized between two pages. Run the query again."
-        ))
+        let reason =
+            format!("Records of height {height} are of two blocks: the chain was reorganized between two pages");
+        Some(Message::new(reason).hint(Hint::RunAgain))
     }
 }
 
 /// The reason of a block with two heights.
-pub(super) fn two_heights(height: i64, other: i64) -> String {
-    format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one.")
+pub(super) fn two_heights(height: i64, other: i64) -> Message {
+    format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one.").into()
 }
 
 /// True if the service lists the records of both sides of a fork: a response is of one moment.

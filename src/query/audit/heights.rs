@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::interface::Order;
+use crate::message::{Message, counted_are};
 
 /// Latest blocks that are compared with those of later responses.
 const RECENT: usize = 256;
@@ -152,7 +153,7 @@ impl Heights {
         }
         let in_result = &heights[..wanted];
         let pairs = self.latest.iter().chain(in_result).zip(in_result.iter().skip(usize::from(self.latest.is_none())));
-        self.missing += pairs.map(|(one, next)| one.abs_diff(*next).saturating_sub(1)).sum::<u64>();
+        self.missing += pairs.map(|(height, next)| height.abs_diff(*next).saturating_sub(1)).sum::<u64>();
         self.latest = heights.last().copied();
         self.latest_block = keys.last().copied();
         self.recent.extend(heights.iter().copied().zip(keys.iter().copied()));
@@ -188,8 +189,13 @@ impl Heights {
         self.is_above_continued
     }
 
-    pub fn missing(&self) -> u64 {
-        self.missing
+    /// Why blocks whose heights are not consecutive may lack some.
+    pub fn gaps(&self) -> Option<Message> {
+        if self.missing == 0 {
+            return None;
+        }
+        let blocks = counted_are(self.missing, "block");
+        Some(format!("The heights of blocks have gaps: {blocks} missing between the others").into())
     }
 }
 

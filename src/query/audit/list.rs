@@ -21,7 +21,7 @@ use super::small_pages::SmallPages;
 use super::subject::{End, Returned, Subject};
 use super::unreturned::{Last, Unreturned};
 use crate::interface::Order;
-use crate::message::{Message, counted_are};
+use crate::message::Message;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
@@ -224,7 +224,9 @@ impl ListAudit {
             return Ok(());
         }
         self.responses += 1;
-        self.check_block(request, response, &kept)?;
+        if self.subject.kind == ListKind::Fixed {
+            self.one_block.on_response(request, response, &kept, self.returned == 0)?;
+        }
         self.forks.on_page(response, &kept);
         self.check_order(response, returned, &kept)?;
         for row in &kept {
@@ -297,13 +299,6 @@ impl ListAudit {
             }
         }
         Ok(())
-    }
-
-    fn check_block(&mut self, request: &PageRequest, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
-        if self.subject.kind != ListKind::Fixed {
-            return Ok(());
-        }
-        self.one_block.on_response(request, response, kept, self.returned == 0)
     }
 
     fn check_order(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) -> Result<(), String> {
@@ -383,16 +378,13 @@ impl ListAudit {
 
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
-        let missing = self.heights.missing();
-        let blocks = counted_are(missing, "block");
-        let gaps = format!("The heights of blocks have gaps: {blocks} missing between the others");
         let doubts = [
-            self.forks.reason().map(Message::from),
-            self.forks.doubtful_height().map(Message::from),
-            (missing > 0).then(|| gaps.into()),
+            self.forks.reason(),
+            self.forks.doubtful_height(),
+            self.heights.gaps(),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
-            self.unreturned.reason(self.heights.lowest()).map(Message::from),
+            self.unreturned.reason(self.heights.lowest()),
             self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
             self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
         ];

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::known_keys::KnownKeys;
 use super::looks::{page_of_both, position};
+use crate::message::{Hint, Message};
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Pairs that are kept: those of the pages that can be in flight together, and as many of returned records.
@@ -209,8 +210,8 @@ impl Unreturned {
         let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
         let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
         let before = self.pairs.len();
-        let gone = self.pairs.iter().filter(|pair| shown.contains(&pair.above));
-        self.lost = gone.filter_map(|pair| pair.settled).max().max(self.lost);
+        let removed = self.pairs.iter().filter(|pair| shown.contains(&pair.above));
+        self.lost = removed.filter_map(|pair| pair.settled).max().max(self.lost);
         self.pairs.retain(|pair| !shown.contains(&pair.above));
         if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
             self.passed_pages += 1;
@@ -230,12 +231,13 @@ impl Unreturned {
     }
 
     /// Why a list whose last returned record is of this height may lack records. The oldest ones may have left the list.
-    pub fn reason(&self, lowest: Option<i64>) -> Option<String> {
+    pub fn reason(&self, lowest: Option<i64>) -> Option<Message> {
         let height = self.lost.filter(|height| lowest.is_some_and(|lowest| *height >= lowest))?;
-        Some(format!(
+        let reason = format!(
             "A response showed a record of height {height} below one that was returned, and a later response did not: a part of \
-             the service may lack it, or removed it. Run the query again."
-        ))
+             the service may lack it, or removed it"
+        );
+        Some(Message::new(reason).hint(Hint::RunAgain))
     }
 
     /// True if a record that was not returned is in a response. Where some are equal, only both records of a pair show it.

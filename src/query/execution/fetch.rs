@@ -6,6 +6,7 @@ use crate::client::{Error, Expectation};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Order, Shape};
+use crate::message::{Hint, Message};
 use crate::query::request::Query;
 use crate::query::results::{SharedReport, record_keys};
 use crate::query::snapshot::{ListKind, PageRequest, Rows};
@@ -14,7 +15,7 @@ use crate::query::snapshot::{ListKind, PageRequest, Rows};
 pub(super) const LOOKUP_ROWS: u64 = 16;
 
 const OTHER_RECORDS: &str = "A request of the client that was sent again returned other records than before: a part of \
-                             the service may lack some. Run the query again.";
+                             the service may lack some";
 const DOUBLED_RECORDS: &str = "A page has more records than were requested, and equal ones among them: some may be one \
                                record that the page has twice.";
 
@@ -51,7 +52,7 @@ pub(super) async fn fetch(
         report.add_believed_empty(query.client().empty_responses(), believed);
     }
     if fetched.repeated.iter().any(|page| lacks(&page.before, &page.after) || lacks(&page.after, &page.before)) {
-        report.add_contradiction(OTHER_RECORDS);
+        report.add_contradiction(Message::new(OTHER_RECORDS).hint(Hint::RunAgain));
     }
     if query.is_paged() && has_doubled_records(&fetched.page, request.limit) {
         report.add_contradiction(DOUBLED_RECORDS);
@@ -64,17 +65,17 @@ pub(super) async fn fetch(
 /// both responses show was not replaced, and neither was one below it.
 fn lacks(page: &Columns, other: &Columns) -> bool {
     let known = BTreeSet::from_iter(record_keys(page));
-    let blocks: BTreeSet<(i64, u64)> = (0..page.rows()).filter_map(|row| place(page, row)).collect();
-    let places = (0..other.rows()).filter_map(|row| place(other, row));
-    let top = places.filter(|place| blocks.contains(place)).map(|(height, _)| height).max();
+    let blocks: BTreeSet<(i64, u64)> = (0..page.rows()).filter_map(|row| block_of(page, row)).collect();
+    let shared = (0..other.rows()).filter_map(|row| block_of(other, row)).filter(|block| blocks.contains(block));
+    let top = shared.map(|(height, _)| height).max();
     (0..).zip(record_keys(other)).filter(|(_, key)| !known.contains(key)).any(|(row, _)| {
-        let Some((height, _)) = place(other, row) else { return true };
+        let Some((height, _)) = block_of(other, row) else { return true };
         top.is_some_and(|top| height <= top)
     })
 }
 
-/// Height and block of a record, where it shows them.
-fn place(rows: &Columns, row: usize) -> Option<(i64, u64)> {
+/// Height and hash of a record's block, where it shows them.
+fn block_of(rows: &Columns, row: usize) -> Option<(i64, u64)> {
     Rows::height(rows, row).zip(Rows::block(rows, row))
 }
 

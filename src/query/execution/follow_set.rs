@@ -302,7 +302,7 @@ impl FollowSet {
         let lacking =
             self.lists.lacking(&self.members, |list| !self.refused.contains(&list) && !self.doubts.contains_key(&list));
         let Some((lists, reason)) = lacking else { return };
-        let reason = Message::from(reason).of_follower();
+        let reason = reason.of_follower();
         self.report.add_reason(reason.clone());
         for list in lists {
             self.doubts.insert(list, reason.clone());

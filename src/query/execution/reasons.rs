@@ -107,13 +107,11 @@ pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Messa
     }
     if fetcher.lacks_shown_records(query) {
         let name = label(query, fetcher);
-        reasons.push(
-            format!(
-                "The list{name} lacks records that another response showed: the chain was reorganized, or a part of the \
-                 service lacks them. Run the query again."
-            )
-            .into(),
+        let reason = format!(
+            "The list{name} lacks records that another response showed: the chain was reorganized, or a part of the \
+             service lacks them"
         );
+        reasons.push(Message::new(reason).hint(Hint::RunAgain));
     }
     reasons
 }

@@ -35,3 +35,14 @@ def check(name):
 '''
     found = [text for text in list_messages.python_texts(source) if list_messages.WORDS.search(text)]
     assert found == ["{name} must be one of {', '.join(NAMES)}; got {name}", " and so on"]
+
+
+def test_advice_of_the_core_to_run_a_query_again_is_a_hint() -> None:
+    # A follower replaces the hint: it does not read what it has delivered.
+    section = ""
+    found = []
+    for line in list_messages.listing().splitlines():
+        section = line if line.startswith("# ") else section
+        if section.startswith("# src/") and "un the query again" in line:
+            found.append(section)
+    assert found == ["# src/message/hint.rs"]

@@ -73,7 +73,7 @@ def test_record_that_the_list_of_one_address_shows_and_that_of_the_other_lacks(
 ) -> None:
     served(server, lambda wallet: [row(height) for height in HEIGHTS if not (wallet == 1 and height in lost)])
     reasons = lack(read(server, 2, unique=unique, **arguments))
-    assert reasons == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5). Run the query again."] * is_missing
+    assert reasons == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5); run the query again."] * is_missing
 
 
 def test_each_list_that_lacks_a_record_is_incomplete_by_its_verdict(server: StrictServer) -> None:
@@ -82,7 +82,7 @@ def test_each_list_that_lacks_a_record_is_incomplete_by_its_verdict(server: Stri
     # The first wallet has no records below height 1.
     lowest = {2: 2, 3: 3, 4: 4, 1: 5, 5: 5}
     named = ", ".join(f"{WALLETS[wallet]} (height {height})" for wallet, height in lowest.items())
-    assert lack(report) == [f"7 of the lists {LACK}: {named} and 2 more. Run the query again."]
+    assert lack(report) == [f"7 of the lists {LACK}: {named} and 2 more; run the query again."]
     for wallet, verdict in report.by_argument.items():
         reasons = [reason for reason in verdict["reasons"] if LACK in reason]
         assert reasons == lack(report) * (wallet != WALLETS[0])
@@ -188,8 +188,8 @@ def test_record_that_another_list_of_a_followed_set_lacks_is_a_reason(
     lost.add(5)
     report = followed(server, tmp_path, how)
     # A follower that runs again does not read what it has delivered.
-    advice = "Follow from an earlier cursor or from the beginning, reset the table, or export to another directory."
-    assert lack(report) == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5). {advice}"]
+    advice = "follow from an earlier cursor or from the beginning, reset the table, or export to another directory."
+    assert lack(report) == [f"1 of the lists {LACK}: {WALLETS[1]} (height 5); {advice}"]
     assert [LACK in str(verdict["reasons"]) for verdict in report.by_argument.values()] == [False, True]
 
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::is_provisional;
-use crate::message::counted;
+use crate::message::{Hint, Message, counted};
 use crate::query::execution::kept_chain::heights;
 use crate::query::results::{Records, record_keys};
 use crate::query::snapshot::Rows;
@@ -60,10 +60,11 @@ impl Contradicted {
 }
 
 /// The reason of a result that lacks records.
-pub(super) fn reason(missing: usize) -> String {
+pub(super) fn reason(missing: usize) -> Message {
     let records = counted(missing as u64, "record");
-    format!(
+    let reason = format!(
         "The cache had {records} of this result that the API does not return any more, although it shows no reorganization: a \
-         part of the service may lack them. Run the query again."
-    )
+         part of the service may lack them"
+    );
+    Message::new(reason).hint(Hint::RunAgain)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::columns::Columns;
+use crate::message::Message;
 use crate::query::audit::{Blocks, InCommon, Source};
 use crate::query::execution::set::{add_records, in_common_of, lacking_reason};
 use crate::query::execution::shown_lists::ShownLists;
@@ -84,12 +85,12 @@ impl FollowedLists {
     }
 
     /// Reasons why the records of lists are not of one chain.
-    pub fn blocks_reasons(&self) -> Vec<String> {
+    pub fn blocks_reasons(&self) -> Vec<Message> {
         self.blocks.reasons()
     }
 
     /// Lists that lack a record of another one, with the reason.
-    pub fn lacking(&self, members: &Members, is_followed: impl Fn(usize) -> bool) -> Option<(Vec<usize>, String)> {
+    pub fn lacking(&self, members: &Members, is_followed: impl Fn(usize) -> bool) -> Option<(Vec<usize>, Message)> {
         lacking_reason(self.in_common.as_ref()?, members, is_followed)
     }
 }

@@ -4,7 +4,7 @@ use super::Set;
 use super::outcome::first_of;
 use crate::columns::Columns;
 use crate::interface::{Bound, Order};
-use crate::message::counted_are;
+use crate::message::{Hint, Message, counted_are};
 use crate::query::audit::{InCommon, Source};
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::request::{Members, Query};
@@ -50,19 +50,15 @@ pub(in crate::query::execution) fn lacking_reason(
     in_common: &InCommon,
     members: &Members,
     is_read: impl Fn(usize) -> bool,
-) -> Option<(Vec<usize>, String)> {
+) -> Option<(Vec<usize>, Message)> {
     let lacking = in_common.lacking(|list| is_read(list as usize));
     if lacking.is_empty() {
         return None;
     }
     let lists: Vec<usize> = lacking.iter().map(|(_, list)| *list as usize).collect();
     let names = lacking.iter().map(|(height, list)| format!("{} (height {height})", members.values[*list as usize]));
-    let reason = format!(
-        "{} of the lists may lack a record that another list shows: {}. Run the query again.",
-        lists.len(),
-        first_of(names)
-    );
-    Some((lists, reason))
+    let reason = format!("{} of the lists may lack a record that another list shows: {}", lists.len(), first_of(names));
+    Some((lists, Message::new(reason).hint(Hint::RunAgain)))
 }
 
 impl Set {
@@ -70,7 +66,7 @@ impl Set {
     pub(super) fn compare_blocks(&mut self, index: usize, rows: &Columns, report: &SharedReport) {
         self.blocks.add(Source::List(index as u64), rows);
         for reason in self.blocks.reasons() {
-            self.outcome.add_reason(reason.into(), report);
+            self.outcome.add_reason(reason, report);
         }
     }
 
@@ -95,7 +91,7 @@ impl Set {
         let refused = &self.outcome.refused;
         let lacking = lacking_reason(in_common, &self.members, |list| !refused.iter().any(|(other, _)| *other == list));
         if let Some((lists, reason)) = lacking {
-            self.outcome.doubt(&lists, &reason.into(), report);
+            self.outcome.doubt(&lists, &reason, report);
         }
     }
 
@@ -141,9 +137,8 @@ impl Set {
         let height = &self.members.values[*first];
         let blocks = counted_are(absent.len() as u64, "block");
         let reason = format!(
-            "The API returned no block of height {height}, although it has blocks below and above it: {blocks} missing. Run the \
-             query again."
+            "The API returned no block of height {height}, although it has blocks below and above it: {blocks} missing"
         );
-        self.outcome.doubt(&absent, &reason.into(), report);
+        self.outcome.doubt(&absent, &Message::new(reason).hint(Hint::RunAgain), report);
     }
 }
