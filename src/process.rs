@@ -21,6 +21,11 @@ pub fn release_memory() {
     }
 }
 
+/// Locks a mutex whose value is whole even if the thread that held it panicked.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A value that every process makes for itself. It takes no lock: a lock that another thread holds during a fork stays
 /// locked in the child.
 pub struct PerProcess<T> {
@@ -39,8 +44,8 @@ impl<T: Clone> PerProcess<T> {
         if let Some((_, value)) = current.as_deref().filter(|(owner, _)| *owner == process) {
             return Ok(value.clone());
         }
-        let made = Arc::new((process, make()?));
-        let before = self.current.compare_and_swap(&current, Some(made.clone()));
+        let entry = Arc::new((process, make()?));
+        let before = self.current.compare_and_swap(&current, Some(entry.clone()));
         let raced = before.as_deref().filter(|(owner, _)| *owner == process);
         if let Some((_, value)) = raced {
             return Ok(value.clone());
@@ -48,7 +53,7 @@ impl<T: Clone> PerProcess<T> {
         // The parent's value is not dropped: that would close what the parent still uses.
         std::mem::forget(before);
         std::mem::forget(current);
-        Ok(made.1.clone())
+        Ok(entry.1.clone())
     }
 }
 
@@ -150,7 +155,7 @@ impl<T> ForkSafeMutex<T> {
 
     pub fn lock(&self) -> ForkSafeGuard<'_, T> {
         let gate = fork::enter();
-        ForkSafeGuard { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+        ForkSafeGuard { value: lock(&self.0), _gate: gate }
     }
 }
 

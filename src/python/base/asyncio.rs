@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,6 +14,7 @@ use super::block_on::{Kept, Work};
 use super::finalize;
 use super::future_awaiter::FutureAwaiter;
 use crate::client::{Client, Error};
+use crate::process;
 
 /// Result of a step of a coroutine.
 pub enum AsyncStep {
@@ -69,7 +70,7 @@ impl Coroutine {
     }
 
     fn state(&self) -> MutexGuard<'_, CoroutineState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        process::lock(&self.state)
     }
 
     /// Takes the state out, to be dropped when the lock is released: its end may run Python code.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -137,15 +137,15 @@ impl<T: Send + 'static> Kept<T> {
         let kept = Arc::new(Mutex::new(None));
         let value = kept.clone();
         let work = Box::pin(async move {
-            let made = future.await;
-            *value.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+            let output = future.await;
+            *process::lock(&value) = Some(output);
         });
         (work, Self(kept))
     }
 
     /// The value, once the task of the work has ended.
     pub fn take(&self) -> PyResult<T> {
-        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let value = process::lock(&self.0).take();
         value.ok_or_else(|| Error::Internal("a task ended early".into()).into())
     }
 }
@@ -188,9 +188,7 @@ fn wait_for(py: Python<'_>, client: &Client, interrupt: &dyn Interrupt, work: Wo
     let _abort = AbortOnDrop::new(&task);
     let ended = Mutex::new(ended);
     loop {
-        let waited = finalize::detach(py, || {
-            ended.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_POLL_INTERVAL)
-        });
+        let waited = finalize::detach(py, || process::lock(&ended).recv_timeout(SIGNAL_POLL_INTERVAL));
         interrupt.check(py)?;
         if waited == Err(RecvTimeoutError::Disconnected) {
             return Ok(());

@@ -1,7 +1,9 @@
 //! The functions that instrumentation set for the process: one for the beginning of runs, one for attempts.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use crate::process;
 
 use pyo3::prelude::*;
 
@@ -20,7 +22,7 @@ static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
 pub fn _set_telemetry(functions: Option<(Py<PyAny>, Py<PyAny>)>) {
     let functions = functions.map(|(begin, attempt)| Functions { begin, attempt });
     IS_ACTIVE.store(functions.is_some(), Ordering::Release);
-    let before = std::mem::replace(&mut *FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner), functions);
+    let before = std::mem::replace(&mut *process::lock(&FUNCTIONS), functions);
     // Not under the lock: the end of a function may run Python code.
     drop(before);
 }
@@ -31,10 +33,10 @@ pub fn is_active() -> bool {
 
 /// Called with the name of a call at the beginning of its run.
 pub fn begin(py: Python<'_>) -> Option<Py<PyAny>> {
-    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|functions| functions.begin.clone_ref(py))
+    process::lock(&FUNCTIONS).as_ref().map(|functions| functions.begin.clone_ref(py))
 }
 
 /// Called with the report of each attempt.
 pub fn attempt(py: Python<'_>) -> Option<Py<PyAny>> {
-    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|functions| functions.attempt.clone_ref(py))
+    process::lock(&FUNCTIONS).as_ref().map(|functions| functions.attempt.clone_ref(py))
 }

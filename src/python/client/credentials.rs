@@ -2,7 +2,7 @@
 //! its own, never in one of the core.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::observer::Callable;
 use crate::client::{CredentialSource, Credentials, Error, Issued, Secret};
 use crate::message::Message;
+use crate::process;
 use crate::python::base::finalize;
 
 const SETTING: &str = "credentials";
@@ -93,7 +94,7 @@ impl Answer {
     }
 
     fn send(&self, issued: Result<Issued, Error>) {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = process::lock(&self.sender).take();
         // The request may have been given up.
         let _ = sender.map(|sender| sender.send(issued));
     }

@@ -1,7 +1,7 @@
 //! `on_attempt`: reports of attempts for a callable of the caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::client::log::Context;
 use crate::client::{AttemptReport, Observer};
+use crate::process;
 use crate::python::base::convert;
 use crate::python::base::log;
 use crate::python::base::telemetry;
@@ -30,7 +31,7 @@ impl Callable {
     }
 
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let callable = self.callable.lock().unwrap_or_else(PoisonError::into_inner);
+        let callable = process::lock(&self.callable);
         callable.as_ref().map(|callable| callable.clone_ref(py))
     }
 
@@ -48,7 +49,7 @@ impl Callable {
 
     pub fn clear(&self) {
         self.is_set.store(false, Ordering::Relaxed);
-        let callable = self.callable.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let callable = process::lock(&self.callable).take();
         drop(callable);
     }
 }

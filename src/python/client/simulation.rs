@@ -1,6 +1,6 @@
 //! The transport to a simulated service, and the surroundings of its clients.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, to_bytes};
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Environment, Observer, Phase, Response, SharedLimiters, Transport, TransportError};
 use crate::message::{Hint, Message};
+use crate::process;
 use crate::service::{NoResponse, Simulated, Unreachable};
 use crate::virtual_time::VirtualTime;
 
@@ -40,7 +41,7 @@ pub fn environment(
     Environment {
         transport: Some(Arc::new(Network { service, random, max_response_bytes })),
         wall_clock: Arc::new(move || clock.now()),
-        jitter: Arc::new(move || jitter.lock().unwrap_or_else(PoisonError::into_inner).f64()),
+        jitter: Arc::new(move || process::lock(&jitter).f64()),
         credentials: None,
         limiters: SharedLimiters::Own(Arc::default()),
         observer,
@@ -58,7 +59,7 @@ struct Network {
 impl Network {
     fn latency(&self) -> Duration {
         let (min, max) = LATENCY_MS;
-        Duration::from_millis(self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(min..=max))
+        Duration::from_millis(process::lock(&self.random).u64(min..=max))
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {

@@ -1,7 +1,7 @@
 //! `_FollowBuffer`: what the followers of a set deliver, kept in the core until an export has written it.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use super::positions::Positions;
 use super::query::Query;
 use crate::client::{Client, Error};
 use crate::columns::StringLayout;
+use crate::process::lock;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
@@ -72,10 +73,6 @@ impl BufferState {
         let is_full = self.records.rows() >= self.max_rows || self.bytes >= self.max_bytes;
         is_full || self.due_at().is_some_and(|due| due <= Instant::now())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FollowBuffer {

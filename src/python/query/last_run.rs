@@ -1,6 +1,6 @@
 //! The runs of a query: each for what takes its records, and the most recent one for the query.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -9,6 +9,7 @@ use super::feed::Ready;
 use super::observed_run;
 use super::run_source::RunSource;
 use crate::client::Error;
+use crate::process::lock;
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::python::results::html;
@@ -50,10 +51,6 @@ struct RunState {
     fetched: Mutex<Fetched>,
     /// Items that an iteration over the run has returned and will return.
     ready: Mutex<Option<Ready<RunSource>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LastRun {

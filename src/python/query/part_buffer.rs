@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use super::last_run::BegunRun;
 use super::progress::Bar;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
-use crate::process;
+use crate::process::{self, lock};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
@@ -141,10 +141,6 @@ impl BufferState {
 #[pyfunction]
 pub fn _release_memory(py: Python<'_>) {
     finalize::detach(py, process::release_memory);
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn keys(columns: &Columns) -> impl Iterator<Item = Key> {

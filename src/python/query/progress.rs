@@ -1,11 +1,12 @@
 //! The `progress` setting, and the bar of one run: drawn in Python from what the run's report says meanwhile.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::client::{Client, Error};
+use crate::process;
 use crate::python::base::arguments;
 use crate::python::base::finalize;
 use crate::query::{self, Run, SharedReport};
@@ -81,7 +82,7 @@ impl Bar {
     }
 
     pub fn close(&self) {
-        let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bar = process::lock(&self.0).take();
         // Not under the lock: closing it runs Python, and so may come back here.
         if let Some(bar) = bar {
             finalize::attach_in_drop(|py| bar.call_method0(py, "close").map(drop));

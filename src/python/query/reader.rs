@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -16,6 +16,7 @@ use super::progress::Bar;
 use super::run_source::{RunItem, RunSource, StreamItem};
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, batch};
+use crate::process;
 use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_interruptible};
 use crate::python::base::errors;
 use crate::python::base::finalize;
@@ -71,10 +72,10 @@ impl QueryReader {
         py: Python<'_>,
         (run, begun): (Run, BegunRun),
         bar: Bar,
-        (first, most): (usize, usize),
+        (first, max_rows): (usize, usize),
         (schema, numbers): (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        let feed = Feed::of_run(run, StreamItem::Batches, first, most);
+        let feed = Feed::of_run(run, StreamItem::Batches, first, max_rows);
         begun.follow(feed.ready());
         let stage = ReaderStage::Open(OpenRun { begun, feed, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
@@ -237,7 +238,7 @@ impl BatchIterator {
     }
 
     fn exchange(&self, reader: Option<QueryReader>) -> Option<QueryReader> {
-        std::mem::replace(&mut *self.reader.lock().unwrap_or_else(PoisonError::into_inner), reader)
+        std::mem::replace(&mut *process::lock(&self.reader), reader)
     }
 }
 

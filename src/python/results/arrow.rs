@@ -15,6 +15,7 @@ use super::report::Report;
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
+use crate::process;
 use crate::python::base::arguments::{self, ColumnNames, Readable};
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::query::Records;
@@ -202,7 +203,7 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let batches = std::mem::take(&mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner));
+        let batches = std::mem::take(&mut *process::lock(&self.batches));
         stream_capsule(py, Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), self.schema.clone())))
     }
 

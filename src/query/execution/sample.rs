@@ -1,6 +1,6 @@
 //! Samples of a query: single pages of it, and the time they take.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -10,6 +10,7 @@ use super::fetch::expectation;
 use crate::client::{Error, Expectation};
 use crate::columns::Column;
 use crate::decode::Page;
+use crate::process;
 use crate::query::request::{Options, Query};
 use crate::query::results::SharedReport;
 
@@ -32,12 +33,12 @@ impl Sample {
 /// Fetches samples, and counts what they took.
 #[derive(Debug, Default)]
 pub(super) struct Sampler {
-    taken: Mutex<Taken>,
+    taken: Mutex<SampleCost>,
     report: SharedReport,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+struct SampleCost {
     requests: u32,
     elapsed: Duration,
     waited: Duration,
@@ -51,13 +52,13 @@ impl Sampler {
         Self { report, ..Self::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SampleCost> {
+        process::lock(&self.taken)
     }
 
     /// Expected duration of that many requests without a rate limiter.
     pub fn time_for(&self, requests: u64, concurrency: usize) -> Duration {
-        let Taken { requests: sampled, elapsed, each, .. } = *self.lock();
+        let SampleCost { requests: sampled, elapsed, each, .. } = *self.lock();
         let rounds = requests.div_ceil(concurrency as u64);
         let latency = elapsed / sampled.max(1);
         let in_rounds = latency.as_secs_f64() * rounds as f64;
@@ -95,7 +96,7 @@ impl Sampler {
     /// Fetches samples as a run does: as many at once as the client allows, in order.
     pub async fn fetch_all(&self, query: &Query, samples: Vec<Sample>) -> Result<Vec<Page>, Error> {
         // Requests before these were of small pages, on connections that had to be opened.
-        *self.lock() = Taken::default();
+        *self.lock() = SampleCost::default();
         let concurrency = query.client().concurrency().max(1);
         let count = samples.len();
         let started = Instant::now();
