@@ -12,6 +12,7 @@ pub mod incomplete;
 pub mod page;
 pub mod record;
 pub mod record_classes;
+mod record_iterator;
 pub mod records;
 pub mod report;
 pub mod text;

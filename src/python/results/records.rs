@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyType};
 use super::arrow::{self, Schema, Table};
 use super::record::Record;
 use super::record_classes;
+use super::record_iterator::RecordIterator;
 use super::report::Report;
 use crate::client::Error;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
@@ -202,14 +203,15 @@ impl Records {
             return Ok(self.column(py, name.to_str()?)?.into_any());
         }
         let Ok(slice) = index.cast::<PySlice>() else {
-            let index: isize =
-                index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
-                    true => self.out_of_range(index),
-                    false => PyTypeError::new_err(
-                        "records are indexed by int, slice or the name of a column; \
-                         use records.to_pandas(columns=[...]) for several",
-                    ),
-                })?;
+            let index: isize = index.extract().map_err(|error: PyErr| {
+                if error.is_instance_of::<PyOverflowError>(py) {
+                    return self.out_of_range(index);
+                }
+                PyTypeError::new_err(
+                    "records are indexed by int, slice or the name of a column; \
+                     use records.to_pandas(columns=[...]) for several",
+                )
+            })?;
             let row = if index < 0 { index + length as isize } else { index };
             let row = usize::try_from(row).ok().filter(|row| *row < length);
             return self.view(py, row.ok_or_else(|| self.out_of_range(index))?);
@@ -224,7 +226,7 @@ impl Records {
     }
 
     fn __iter__(&self) -> RecordIterator {
-        RecordIterator { chunks: self.chunks.clone(), next: Mutex::new((0, 0)) }
+        RecordIterator::new(self.chunks.clone())
     }
 
     fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -341,32 +343,6 @@ impl Records {
 
 fn rejected(problem: &str) -> PyErr {
     Error::parameter("records", problem).into()
-}
-
-/// Iterator over records at hand.
-#[pyclass(frozen, module = "chainframe")]
-struct RecordIterator {
-    chunks: Vec<Arc<Columns>>,
-    /// Chunk and row in it.
-    next: Mutex<(usize, usize)>,
-}
-
-#[pymethods]
-impl RecordIterator {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let (chunk, row) = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            let (chunk, row) = *next;
-            let Some(columns) = self.chunks.get(chunk) else { return Ok(None) };
-            *next = if row + 1 < columns.rows() { (chunk, row + 1) } else { (chunk + 1, 0) };
-            (columns.clone(), row)
-        };
-        record_classes::view(py, chunk, row).map(Some)
-    }
 }
 
 #[pyfunction]
