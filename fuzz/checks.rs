@@ -132,6 +132,6 @@ static BLOCKS: LazyLock<Query> = LazyLock::new(|| {
 static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     let secret = || Secret::new("local".into());
     let credentials = Credentials { api_key: secret(), secret_key: secret(), passphrase: secret() };
-    let settings = SettingsInput::least("https://service.invalid", credentials);
+    let settings = SettingsInput::minimal("https://service.invalid", credentials);
     Settings::new(settings).and_then(Client::new).expect("valid settings")
 });

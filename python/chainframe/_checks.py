@@ -16,12 +16,12 @@ MAX_SHOWN = 80
 """Characters of a value in a message."""
 
 
-def check_count(value: object, parameter: str, most: int = MAX_COUNT) -> None:
+def check_count(value: object, parameter: str, maximum: int = MAX_COUNT) -> None:
     """Raises `InvalidParameterError` for anything but an integer from 1 to `most`."""
     # Integers of numpy are accepted as well.
     count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    if not 1 <= count <= most:
-        limit = "2^63-1" if most == MAX_COUNT else most
+    if not 1 <= count <= maximum:
+        limit = "2^63-1" if maximum == MAX_COUNT else maximum
         raise InvalidParameterError(f"must be an integer from 1 to {limit}; got {short(value)}", parameter=parameter)
 
 

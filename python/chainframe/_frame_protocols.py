@@ -54,17 +54,17 @@ class _OfDataclass:
     """An attribute of dataclasses, by which pandas and polars make columns of a list of records, not one of objects."""
 
     def __init__(self) -> None:
-        self._made: dict[type[Record], type] = {}
+        self._classes: dict[type[Record], type] = {}
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, _record: object, kind: type[Record]) -> Any:  # noqa: ANN401 - private to dataclasses
-        if kind not in self._made:
+        if kind not in self._classes:
             from dataclasses import make_dataclass  # noqa: PLC0415 - see TYPE_CHECKING
 
-            self._made[kind] = make_dataclass(kind.__name__, getattr(kind, "__match_args__", ()), frozen=True)
-        return getattr(self._made[kind], self._name)
+            self._classes[kind] = make_dataclass(kind.__name__, getattr(kind, "__match_args__", ()), frozen=True)
+        return getattr(self._classes[kind], self._name)
 
 
 class _Row:

@@ -185,8 +185,8 @@ def _tqdm() -> Callable[..., Any]:
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm  # noqa: PLC0415 - an extra
 
-    made: Callable[..., Any] = tqdm
-    return made
+    bar_type: Callable[..., Any] = tqdm
+    return bar_type
 
 
 _open: weakref.WeakSet[Bar] = weakref.WeakSet()

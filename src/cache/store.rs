@@ -134,8 +134,8 @@ impl Cache {
             options.create(true).append(true);
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let made = options.open(&path);
-            made.map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
+            let opened = options.open(&path);
+            opened.map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {

@@ -113,19 +113,23 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
     let held = count_requests(&before, match_on);
     let recorded = count_requests(&added, match_on);
     let is_recorded = |interaction: &Interaction| recorded.contains_key(&match_on.key(&interaction.request));
-    let left = before.iter().filter(|one| !is_recorded(one)).map(|one| one.request.clone()).collect();
+    let left = before
+        .iter()
+        .filter(|interaction| !is_recorded(interaction))
+        .map(|interaction| interaction.request.clone())
+        .collect();
     if mode == Mode::NewEpisodes {
-        added.retain(|one| {
-            let key = match_on.key(&one.request);
+        added.retain(|interaction| {
+            let key = match_on.key(&interaction.request);
             recorded.get(&key) > held.get(&key)
         });
     }
     let mut seen: HashSet<Request> = HashSet::new();
-    let is_first: Vec<bool> = added.iter().map(|one| seen.insert(match_on.key(&one.request))).collect();
+    let is_first: Vec<bool> = added.iter().map(|interaction| seen.insert(match_on.key(&interaction.request))).collect();
     let before = before.into_iter().map(|interaction| Line { interaction, replaces: false });
     let added = added.into_iter().zip(is_first).map(|(interaction, replaces)| Line { interaction, replaces });
     let mut merged = in_order(before.chain(added).collect(), match_on);
-    merged.retain(|one| mode != Mode::Rewrite || is_recorded(one));
+    merged.retain(|interaction| mode != Mode::Rewrite || is_recorded(interaction));
     write(path, &merged)?;
     Ok(left)
 }
@@ -133,7 +137,7 @@ pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>
 /// Number of recordings of each request.
 fn count_requests(interactions: &[Interaction], match_on: &MatchOn) -> HashMap<Request, usize> {
     let mut counts = HashMap::new();
-    interactions.iter().for_each(|one| *counts.entry(match_on.key(&one.request)).or_default() += 1);
+    interactions.iter().for_each(|interaction| *counts.entry(match_on.key(&interaction.request)).or_default() += 1);
     counts
 }
 

@@ -197,9 +197,15 @@ impl Cassette {
     /// Number of interactions read at the opening and not replaced, and recorded since.
     pub fn len(&self) -> usize {
         let is_emptied = self.inner.has_emptied.load(Ordering::Relaxed);
-        let replaced =
-            |one: &&Recordings| is_emptied || self.mode().only_records() && one.played.load(Ordering::Relaxed) > 0;
-        let held = self.inner.by_request.values().filter(|one| !replaced(one)).map(|one| one.interactions.len());
+        let replaced = |recordings: &&Recordings| {
+            is_emptied || self.mode().only_records() && recordings.played.load(Ordering::Relaxed) > 0
+        };
+        let held = self
+            .inner
+            .by_request
+            .values()
+            .filter(|recordings| !replaced(recordings))
+            .map(|recordings| recordings.interactions.len());
         held.sum::<usize>() + self.inner.recorded.load(Ordering::Relaxed)
     }
 
@@ -335,11 +341,11 @@ impl Cassette {
             Some(scrub) => scrub.outcome(outcome).map_err(|problem| self.cannot_scrub(problem))?,
         };
         let before = by_request.get(&options.match_on.key(&request));
-        let is_first = before.is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
+        let is_first = before.is_some_and(|recordings| recordings.played.swap(1, Ordering::Relaxed) == 0);
         let replaces = options.mode == Mode::All && is_first;
         // A file that is emptied loses its remarks, but for those on requests that are recorded again.
         let kept = if options.mode == Mode::Rewrite && is_first { before } else { None };
-        let note = kept.and_then(|one| one.interactions.first()?.note.clone());
+        let note = kept.and_then(|recordings| recordings.interactions.first()?.note.clone());
         if options.mode == Mode::Rewrite && !self.inner.has_emptied.swap(true, Ordering::Relaxed) {
             writer.empty(options.file())?;
         }

@@ -186,7 +186,7 @@ impl Client {
             self.limiter().succeeded(sent);
             let in_flight = self.in_flight();
             in_flight.succeeded(sent, bytes, self.limiter().allowed());
-            self.limiter().pace(in_flight.pace());
+            self.limiter().bound_rate(in_flight.max_rate());
         } else if !self.inner.shared.empty_responses.is_routine() {
             self.limiter().suspect(sent);
         }

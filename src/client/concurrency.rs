@@ -16,18 +16,18 @@ pub enum Concurrency<N = usize> {
 
 impl Concurrency {
     /// Most requests that may ever be in flight.
-    pub fn most(self) -> usize {
+    pub fn max(self) -> usize {
         match self {
-            Self::Auto => MOST,
+            Self::Auto => MAX_IN_FLIGHT,
             Self::Fixed(requests) => requests,
         }
     }
 }
 
 /// Least requests in flight: one is answered while the other is under way.
-const LEAST: usize = 2;
+const MIN_IN_FLIGHT: usize = 2;
 /// Most requests in flight. Each has a connection, and its response is held until those before it have arrived.
-const MOST: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 /// The window of the first round trip.
 const FIRST_WINDOW: usize = 24;
 /// Factor by which the window grows. Twice as many would take a round trip more, which lists of some hundred pages at a
@@ -35,7 +35,7 @@ const FIRST_WINDOW: usize = 24;
 const GROWTH: usize = 3;
 /// Factor on window ÷ latency, the rate by which a window is sent in a part of a round trip and not at once. A service with a
 /// limit then throttles fewer of its requests before the client knows of the first.
-const PACE: f64 = 1.5;
+const RATE_FACTOR: f64 = 1.5;
 /// Factor on rate × latency, so that requests that arrive early find others waiting.
 const HEADROOM: f64 = 1.25;
 /// Weight of one response in the latency.
@@ -76,31 +76,31 @@ impl AutoConcurrency {
     /// Requests that may be in flight.
     pub fn limit(&self, allowed: AllowedRate) -> usize {
         let Some(latency) = self.latency else { return Self::FIRST };
-        let least = if allowed.is_limit { LEAST } else { Self::FIRST };
+        let min = if allowed.is_limit { MIN_IN_FLIGHT } else { Self::FIRST };
         let held = (MAX_HELD / self.size.max(1.0)) as usize;
-        let most = self.window.min(held.max(Self::FIRST)).max(least);
+        let max = self.window.min(held.max(Self::FIRST)).max(min);
         if allowed.rate.is_infinite() {
-            return most;
+            return max;
         }
-        ((allowed.rate * latency * HEADROOM) as usize + 1).clamp(least, most)
+        ((allowed.rate * latency * HEADROOM) as usize + 1).clamp(min, max)
     }
 
     /// Greatest rate that a window needs, in requests per second.
-    pub fn pace(&self) -> f64 {
-        self.latency.map_or(f64::INFINITY, |latency| PACE * self.window as f64 / latency)
+    pub fn max_rate(&self) -> f64 {
+        self.latency.map_or(f64::INFINITY, |latency| RATE_FACTOR * self.window as f64 / latency)
     }
 
     /// Records a good response to a request sent at `sent`.
     pub fn succeeded(&mut self, sent: Instant, now: Instant, bytes: usize, allowed: AllowedRate) {
         let seconds = now.saturating_duration_since(sent).as_secs_f64();
         if self.latency.is_none() && allowed.is_limit {
-            self.window = MOST;
+            self.window = MAX_IN_FLIGHT;
         }
         self.latency = Some(self.latency.map_or(seconds, |mean| mean + (seconds - mean) * WEIGHT));
         self.size = (bytes as f64).max(self.size * SIZE_DECAY);
         match self.window_since {
             Some(since) if sent < since => {}
-            Some(_) => self.set_window((self.window * GROWTH).min(MOST), now),
+            Some(_) => self.set_window((self.window * GROWTH).min(MAX_IN_FLIGHT), now),
             None => self.window_since = Some(now),
         }
     }
@@ -112,7 +112,7 @@ impl AutoConcurrency {
 
     /// Records a throttled response to a request sent at `sent`. If it shows the limit, that takes the place of the window.
     pub fn throttled(&mut self, sent: Instant, now: Instant, allowed: AllowedRate) {
-        if allowed.is_limit { self.window = MOST } else { self.overloaded(sent, now) }
+        if allowed.is_limit { self.window = MAX_IN_FLIGHT } else { self.overloaded(sent, now) }
     }
 
     /// Records a failure that a service has under load, of a request sent at `sent`.

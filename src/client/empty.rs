@@ -72,11 +72,14 @@ struct EmptyState {
 impl EmptyState {
     /// Repetitions before an empty response is believed, and the wait before the first of them.
     fn repetitions(&self) -> (u32, Duration) {
-        match (self.is_throttling, self.confirmed >= ROUTINE) {
-            (true, _) => (REPETITIONS_IF_THROTTLING, FIRST_WAIT),
-            (false, true) if self.control.is_some() => (ROUTINE_REPETITIONS, ROUTINE_WAIT),
-            (false, true) => (REPETITIONS, ROUTINE_WAIT),
-            (false, false) => (REPETITIONS, FIRST_WAIT),
+        if self.is_throttling {
+            (REPETITIONS_IF_THROTTLING, FIRST_WAIT)
+        } else if self.confirmed < ROUTINE {
+            (REPETITIONS, FIRST_WAIT)
+        } else if self.control.is_some() {
+            (ROUTINE_REPETITIONS, ROUTINE_WAIT)
+        } else {
+            (REPETITIONS, ROUTINE_WAIT)
         }
     }
 }
@@ -132,9 +135,10 @@ impl EmptyResponses {
     pub fn checks(&self) -> Checks {
         let state = self.0.lock();
         let (expected, _) = state.repetitions();
-        let (min, max) = match state.is_throttling {
-            true => (REPETITIONS_IF_THROTTLING, REPETITIONS_IF_THROTTLING),
-            false => (ROUTINE_REPETITIONS, REPETITIONS),
+        let (min, max) = if state.is_throttling {
+            (REPETITIONS_IF_THROTTLING, REPETITIONS_IF_THROTTLING)
+        } else {
+            (ROUTINE_REPETITIONS, REPETITIONS)
         };
         let control = u32::from(state.control.is_some());
         Checks { min: min.into(), expected: (expected + control).into(), max: (max + 1).into() }

@@ -62,7 +62,7 @@ impl HttpTransport {
         let client = Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .pool_max_idle_per_host(settings.concurrency.most())
+            .pool_max_idle_per_host(settings.concurrency.max())
             .http1_max_headers(MAX_HEADERS)
             .http1_max_buf_size(MAX_BUFFER)
             .build(connector);

@@ -1,7 +1,9 @@
 //! `InFlight`: the permits of the requests in flight, as many as the setting or `AutoConcurrency` allows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::process;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -53,7 +55,7 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        process::lock(&self.state)
     }
 
     /// Requests that may be in flight.
@@ -74,8 +76,8 @@ impl InFlight {
     }
 
     /// Greatest rate that the requests in flight need, in requests per second; infinite for a fixed number.
-    pub fn pace(&self) -> f64 {
-        self.lock().auto.as_ref().map_or(f64::INFINITY, AutoConcurrency::pace)
+    pub fn max_rate(&self) -> f64 {
+        self.lock().auto.as_ref().map_or(f64::INFINITY, AutoConcurrency::max_rate)
     }
 
     /// Records a throttled response to a request sent at `sent`.
@@ -117,10 +119,10 @@ mod tests {
         let sent = Instant::now();
         tokio::time::advance(std::time::Duration::from_millis(100)).await;
         in_flight.succeeded(sent, 1, FAST);
-        let most = in_flight.limit();
-        assert!(most > AutoConcurrency::FIRST);
+        let max = in_flight.limit();
+        assert!(max > AutoConcurrency::FIRST);
         let mut held = Vec::new();
-        for _ in 0..most {
+        for _ in 0..max {
             held.push(in_flight.acquire().await);
         }
         let waiting = tokio::spawn({
@@ -128,11 +130,11 @@ mod tests {
             async move { in_flight.acquire().await }
         });
         in_flight.succeeded(sent, 1, SLOW);
-        let least = in_flight.limit();
-        assert!(least < AutoConcurrency::FIRST);
+        let min = in_flight.limit();
+        assert!(min < AutoConcurrency::FIRST);
         tokio::task::yield_now().await;
 
-        held.truncate(least);
+        held.truncate(min);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         held.pop();
@@ -140,7 +142,7 @@ mod tests {
         assert!(waiting.is_finished());
         drop(held);
         waiting.await.unwrap();
-        assert_eq!(in_flight.permits.available_permits(), least);
-        assert_eq!(in_flight.lock().permits, least);
+        assert_eq!(in_flight.permits.available_permits(), min);
+        assert_eq!(in_flight.lock().permits, min);
     }
 }

@@ -141,7 +141,7 @@ impl Client {
         let is_bounded = options.max_requests.is_some();
         let settings = settings.with_options(options)?;
         let own = match is_bounded.then_some(settings.max_requests).flatten() {
-            Some(most) => Some(RequestBound::new(most)?),
+            Some(max_requests) => Some(RequestBound::new(max_requests)?),
             None => None,
         };
         let bounds = bounds.and(own);

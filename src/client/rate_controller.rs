@@ -24,7 +24,7 @@ const SLOW_START_FACTOR: f64 = 1.15;
 /// Factor by which every good response raises the rate after a throttle that did not show the limit.
 const CAUTIOUS_FACTOR: f64 = 1.06;
 /// Above this rate the service, not the limiter, is the bottleneck.
-const MAX_PACED_RATE: f64 = 1_000.0;
+const MAX_LIMITED_RATE: f64 = 1_000.0;
 /// Rate that throttles do not push below: with a request in five seconds, the end of a throttle is noticed.
 const MIN_RATE: f64 = 0.2;
 /// Rate that is taken to be delivered at least when the service throttles, if fewer requests than `MIN_SENT` show what it
@@ -123,7 +123,7 @@ struct SentRequests {
 impl SentRequests {
     fn push(requests: &mut VecDeque<Instant>, sent: Instant) {
         requests.push_back(sent);
-        if requests.len() > MAX_PACED_RATE as usize {
+        if requests.len() > MAX_LIMITED_RATE as usize {
             requests.pop_front();
         }
     }
@@ -153,7 +153,7 @@ impl RateController {
 
     pub fn is_unlimited(&self) -> bool {
         self.rate.is_infinite()
-            || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_PACED_RATE
+            || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_LIMITED_RATE
     }
 
     /// The rate that is allowed once the rate has recovered from a throttle.
@@ -227,7 +227,7 @@ impl RateController {
         }
         let Some(limit) = &mut auto.limit else {
             let factor = if auto.decreased.is_none() { SLOW_START_FACTOR } else { CAUTIOUS_FACTOR };
-            self.rate = (self.rate * factor).min(MAX_PACED_RATE * 2.0);
+            self.rate = (self.rate * factor).min(MAX_LIMITED_RATE * 2.0);
             return;
         };
         if self.rate < limit.rate * RECOVERY_TARGET {
@@ -236,11 +236,11 @@ impl RateController {
         let since = limit.seconds_since_raised(now);
         let probing = now.saturating_duration_since(limit.probing_since).as_secs_f64();
         self.rate =
-            (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_PACED_RATE);
+            (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_LIMITED_RATE);
     }
 
     /// Bounds the rate as long as no limit is known, to one that is enough.
-    pub fn pace(&mut self, rate: f64) {
+    pub fn bound_rate(&mut self, rate: f64) {
         if self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) {
             self.rate = self.rate.min(rate.max(INITIAL_RATE));
         }

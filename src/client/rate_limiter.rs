@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::concurrency::AllowedRate;
 use super::rate_controller::{RateController, RateLimit};
-use crate::process::PerProcess;
+use crate::process::{self, PerProcess};
 
 /// The state of a rate limiter at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl RateLimiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, RateController> {
-        self.controller.lock().unwrap_or_else(PoisonError::into_inner)
+        process::lock(&self.controller)
     }
 
     /// Waits until the next request may be sent and returns how long that took.
@@ -81,8 +81,8 @@ impl RateLimiter {
     }
 
     /// Bounds the rate as long as no limit is known.
-    pub fn pace(&self, rate: f64) {
-        self.lock().pace(rate);
+    pub fn bound_rate(&self, rate: f64) {
+        self.lock().bound_rate(rate);
     }
 
     pub fn throttled(&self, sent: Instant, retry_after: Option<Duration>) {
@@ -154,7 +154,7 @@ impl SharedLimiters {
             Self::Own(limiters) => limiters.clone(),
         };
         let id = HASHER.hash_one((origin, api_key));
-        let mut limiters = limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut limiters = process::lock(&limiters);
         limiters.entry(id).or_insert_with(|| Arc::new(RateLimiter::new(limit))).clone()
     }
 }

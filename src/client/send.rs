@@ -95,9 +95,10 @@ impl Client {
         let queued = Instant::now();
         // It comes first: a permit of the rate limiter is to be used at once.
         let permit = if Bug::PermitPerQuery.is_planted() { None } else { Some(self.in_flight().acquire().await) };
-        let held_back = match is_retry && Bug::RetriesBypassRateLimit.is_planted() {
-            true => Duration::ZERO,
-            false => self.limiter().acquire().await,
+        let held_back = if is_retry && Bug::RetriesBypassRateLimit.is_planted() {
+            Duration::ZERO
+        } else {
+            self.limiter().acquire().await
         };
         // Nothing waits between here and the sending, so that each request that is counted is sent.
         self.inner.bounds.take()?;

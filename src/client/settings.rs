@@ -52,7 +52,7 @@ pub struct SettingsInput {
 
 impl SettingsInput {
     /// The least that a client needs: single requests, sent once, at any rate.
-    pub fn least(base_url: &str, credentials: Credentials) -> Self {
+    pub fn minimal(base_url: &str, credentials: Credentials) -> Self {
         Self {
             base_url: base_url.into(),
             credentials,
@@ -298,9 +298,9 @@ pub(super) fn check_secret(setting: &'static str, secret: &Secret) -> Result<(),
     Ok(())
 }
 
-fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, least: i64, most: i64) -> Result<T, Error> {
-    let within = Some(value).filter(|value| (least..=most).contains(value)).and_then(|value| T::try_from(value).ok());
-    within.ok_or_else(|| Error::config(setting, format!("({value}) must be between {least} and {most}")))
+fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, min: i64, max: i64) -> Result<T, Error> {
+    let within = Some(value).filter(|value| (min..=max).contains(value)).and_then(|value| T::try_from(value).ok());
+    within.ok_or_else(|| Error::config(setting, format!("({value}) must be between {min} and {max}")))
 }
 
 fn deadline(value: Option<f64>) -> Result<Option<Duration>, Error> {

@@ -122,14 +122,14 @@ impl ColumnsBuilder {
     pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes, projection: Projection) -> Self {
         // A page may have far fewer rows than were requested.
         let rows = rows.min(body.len() / EXPECTED_LEN + 1);
-        let made = Self::with_builders(record, |column, kind| {
+        let builder = Self::with_builders(record, |column, kind| {
             if projection.contains(column) {
                 Builder::new(kind, rows, 0, StringLayout::Utf8View)
             } else {
                 Builder::Skipped(0)
             }
         });
-        Self { body: Buffer::from(body.clone()), ..made }
+        Self { body: Buffer::from(body.clone()), ..builder }
     }
 
     /// With capacity for `rows` rows like those of `page`: a builder that has to grow copies.

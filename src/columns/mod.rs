@@ -171,9 +171,8 @@ impl Columns {
 
     /// Returns the rows without the values of the columns that are not selected.
     pub fn select(&self, selection: Projection) -> Self {
-        let columns = self.columns.iter().enumerate().map(|(index, column)| match selection.contains(index) {
-            true => column.clone(),
-            false => Column::Skipped(NullArray::new(self.rows)),
+        let columns = self.columns.iter().enumerate().map(|(index, column)| {
+            if selection.contains(index) { column.clone() } else { Column::Skipped(NullArray::new(self.rows)) }
         });
         Self { record: self.record, columns: columns.collect(), rows: self.rows }
     }

@@ -63,8 +63,7 @@ impl Decoder {
                 }));
             }
         }
-        let max_results =
-            deployment.max_results(endpoint.limit).and_then(|most| usize::try_from(most).ok()).unwrap_or(0);
+        let max_results = deployment.max_results(endpoint.limit).and_then(|max| usize::try_from(max).ok()).unwrap_or(0);
         let names = record.fields.iter().map(|field| deployment.expand(field.wire[0])).collect();
         let identity = record.identity.iter().filter_map(|name| record.position(name));
         let identity = identity.fold(0, |mask, column| mask | 1 << column);

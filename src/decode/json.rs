@@ -79,11 +79,8 @@ impl<'j> Json<'j> {
 
     fn broken<T>(&self, problem: &'static str) -> Result<T, SyntaxError> {
         let ended = self.at >= self.text.len();
-        let problem = match (ended, self.cut) {
-            (true, true) => "not UTF-8",
-            (true, false) => "unexpected end of input",
-            _ => problem,
-        };
+        let at_end = if self.cut { "not UTF-8" } else { "unexpected end of input" };
+        let problem = if ended { at_end } else { problem };
         Err(SyntaxError { index: self.at, problem })
     }
 

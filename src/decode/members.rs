@@ -40,11 +40,8 @@ impl Decoder {
         let names = self.names().iter().enumerate();
         let expected = names.filter(|(column, _)| self.identity & 1 << column != 0);
         let expected: Vec<_> = expected.map(|(_, name)| name.as_str()).collect();
-        let found = match (found.is_empty(), count > MAX_SHOWN) {
-            (true, _) => "no member".to_owned(),
-            (false, false) => found.join(", "),
-            (false, true) => found.join(", ") + " and others",
-        };
+        let others = if count > MAX_SHOWN { " and others" } else { "" };
+        let found = if found.is_empty() { "no member".to_owned() } else { found.join(", ") + others };
         let problem = format!("expected a {} with {}; found {found}", self.record.name, expected.join(" or "));
         DecodeError::new(problem, start..end)
     }
@@ -157,21 +154,21 @@ fn value(reader: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
 }
 
 /// True if two texts are one value of that kind.
-fn is_equal(kind: Kind, one: &str, other: &str) -> bool {
-    one == other
+fn is_equal(kind: Kind, left: &str, right: &str) -> bool {
+    left == right
         || match kind {
-            Kind::Integer => Kind::integer(one).is_ok_and(|one| Kind::integer(other) == Ok(one)),
-            Kind::Time => Kind::time(one).is_ok_and(|one| Kind::time(other).is_ok_and(|other| one.0 == other.0)),
-            Kind::Boolean => Kind::flag(one).is_ok_and(|one| Kind::flag(other) == Ok(one)),
+            Kind::Integer => Kind::integer(left).is_ok_and(|left| Kind::integer(right) == Ok(left)),
+            Kind::Time => Kind::time(left).is_ok_and(|left| Kind::time(right).is_ok_and(|right| left.0 == right.0)),
+            Kind::Boolean => Kind::flag(left).is_ok_and(|left| Kind::flag(right) == Ok(left)),
             Kind::Uint256 => {
-                Kind::raw_integer(one).is_ok_and(|one| Kind::raw_integer(other).is_ok_and(|two| one == two))
+                Kind::raw_integer(left).is_ok_and(|left| Kind::raw_integer(right).is_ok_and(|right| left == right))
             }
             Kind::Amount | Kind::ApproxDecimal => {
-                let numbers = Number::parse(one).zip(Number::parse(other));
-                numbers.is_some_and(|(one, other)| !one.is_less_than(&other) && !other.is_less_than(&one))
+                let numbers = Number::parse(left).zip(Number::parse(right));
+                numbers.is_some_and(|(left, right)| !left.is_less_than(&right) && !right.is_less_than(&left))
             }
             // Hashes and addresses have no case.
-            Kind::Utf8 | Kind::Direction => is_hex(one) && one.eq_ignore_ascii_case(other),
+            Kind::Utf8 | Kind::Direction => is_hex(left) && left.eq_ignore_ascii_case(right),
             Kind::Utf8List => false,
         }
 }

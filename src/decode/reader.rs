@@ -42,7 +42,8 @@ impl Default for Members {
 impl Members {
     #[inline(never)]
     pub(super) fn add_unknown(&mut self, name: &str) {
-        if self.unknown.len() < MAX_UNKNOWN && name.len() <= MAX_NAME && !self.unknown.iter().any(|one| one == name) {
+        if self.unknown.len() < MAX_UNKNOWN && name.len() <= MAX_NAME && !self.unknown.iter().any(|known| known == name)
+        {
             self.unknown.push(name.to_owned());
         }
     }

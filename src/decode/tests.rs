@@ -312,11 +312,11 @@ fn members_of_a_page_are_counted_whatever_is_projected() {
 
 #[test]
 fn names_of_unknown_members_are_bounded() {
-    let many: String = (0..1_000).map(|number| format!(r#","unknown{number}":"{}""#, "x".repeat(200))).collect();
+    let unknown: String = (0..1_000).map(|number| format!(r#","unknown{number}":"{}""#, "x".repeat(200))).collect();
     let long = format!(r#","{}":1"#, "y".repeat(5_000));
-    let page = page("blocks", &block(&format!(r#""hash":"0x1"{long}{many}"#)));
+    let page = page("blocks", &block(&format!(r#""hash":"0x1"{long}{unknown}"#)));
     assert_eq!(page.members.unknown.len(), 64);
-    let (_, excerpt) = rejected("blocks", &block(&format!(r#""a":"0x1"{long}{many}"#)));
+    let (_, excerpt) = rejected("blocks", &block(&format!(r#""a":"0x1"{long}{unknown}"#)));
     assert!(excerpt.chars().count() <= 81);
 }
 

@@ -59,8 +59,8 @@ impl Cells<'_> {
             (_, DataType::UInt64) => Arc::new(UInt64Array::from(self.parsed(|_| true)?)),
             (_, DataType::Float64) => Arc::new(Float64Array::from(self.parsed(|_| true)?)),
             (_, DataType::Decimal128(..)) => {
-                let most = 10_u128.pow(PRECISION.into());
-                let values = self.parsed(|value: &i128| value.unsigned_abs() < most)?;
+                let end = 10_u128.pow(PRECISION.into());
+                let values = self.parsed(|value: &i128| value.unsigned_abs() < end)?;
                 let array = PrimitiveArray::<Decimal128Type>::from(values).with_precision_and_scale(PRECISION, 0);
                 Arc::new(array.expect("38 digits are Arrow's limit"))
             }

@@ -63,9 +63,9 @@ impl Event {
         }
         let topic = (!parsed.anonymous).then(|| parsed.selector());
         let indexed = params.iter().filter(|param| param.is_indexed).count();
-        let most = MAX_TOPICS - usize::from(topic.is_some());
-        if indexed > most {
-            return Err(format!("{indexed} parameters are indexed; at most {most} can be"));
+        let max_indexed = MAX_TOPICS - usize::from(topic.is_some());
+        if indexed > max_indexed {
+            return Err(format!("{indexed} parameters are indexed; at most {max_indexed} can be"));
         }
         let body = params.iter().filter(|param| !param.is_indexed).map(|param| param.ty.layout()).collect();
         let full = parsed.full_signature();

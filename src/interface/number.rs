@@ -147,10 +147,12 @@ impl<'a> Number<'a> {
         if point.unsigned_abs() as usize + digits.len() > MAX_EXPANDED {
             return self.text.into();
         }
-        match (digits.is_empty(), usize::try_from(point)) {
-            (true, _) => "0".into(),
-            (_, Ok(point)) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
-            (_, Ok(point)) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+        if digits.is_empty() {
+            return "0".into();
+        }
+        match usize::try_from(point) {
+            Ok(point) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
+            Ok(point) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
             _ => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
         }
     }
@@ -174,10 +176,12 @@ impl<'a> Number<'a> {
     /// -1, 0 or 1, and the size and digits, by which numbers of one sign are in order.
     fn sign_and_magnitude(&self) -> (i32, (i64, Vec<u8>)) {
         let (negative, digits, power) = self.canonical();
-        let sign = match (digits.is_empty(), negative) {
-            (true, _) => 0,
-            (false, true) => -1,
-            (false, false) => 1,
+        let sign = if digits.is_empty() {
+            0
+        } else if negative {
+            -1
+        } else {
+            1
         };
         (sign, (digits.len() as i64 + i64::from(power), digits))
     }

@@ -68,9 +68,9 @@ fn operation(endpoint: &Endpoint, deployment: &Deployment, names: Names<'_>) -> 
         json!({"type": "string", "pattern": format!("^{}$", any_case(chain)), "examples": [chain]}),
     )];
     parameters.extend(endpoint.params.iter().filter_map(declared_parameter));
-    if let Some(most) = deployment.page_size_max(endpoint) {
+    if let Some(max_page_size) = deployment.page_size_max(endpoint) {
         let page = json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX, "default": 1});
-        let limit = json!({"type": "integer", "minimum": 1, "maximum": most, "default": 20});
+        let limit = json!({"type": "integer", "minimum": 1, "maximum": max_page_size, "default": 20});
         parameters.push(parameter("page", false, "Number of the page.", page));
         parameters.push(parameter("limit", false, "Number of records per page.", limit));
     }
@@ -133,8 +133,8 @@ fn declared_parameter(param: &Param) -> Option<Value> {
 fn range(endpoint: &Endpoint, param: &Param) -> Option<Value> {
     let ParamRole::RangeStart(start, partner) = param.role else { return None };
     let end = endpoint.param(partner).filter(|end| end.range_end() == Some(RangeEnd::Upper))?.wire()?;
-    let most = (param.kind == ParamKind::Time).then_some("P1Y");
-    Some(json!({"start": start, "end": end, "maximum": most}))
+    let maximum = (param.kind == ParamKind::Time).then_some("P1Y");
+    Some(json!({"start": start, "end": end, "maximum": maximum}))
 }
 
 /// Digits with an optional fraction, of a number of at least `min`: 0 or a power of ten.

@@ -280,8 +280,8 @@ impl From<Fault> for Declared {
 pub fn read(json: &str) -> Result<Vec<Fault>, String> {
     let given: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| explain(&error))?;
     let is_one = given.len() == 1;
-    let faults = (1..).zip(given).map(|(number, one)| {
-        read_one(one.get()).map_err(|problem| if is_one { problem } else { format!("fault {number}: {problem}") })
+    let faults = (1..).zip(given).map(|(number, fault)| {
+        read_one(fault.get()).map_err(|problem| if is_one { problem } else { format!("fault {number}: {problem}") })
     });
     faults.collect()
 }

@@ -45,7 +45,7 @@ impl Parameters {
             Chain::Main => &settings.main_chain,
             Chain::Zone => &settings.zone_chain,
         };
-        let chain_name = sent.one("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
+        let chain_name = sent.single("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
         if !chain_name.eq_ignore_ascii_case(chain) {
             return Err(ErrorResponse::new(
                 "50038",
@@ -63,9 +63,9 @@ impl Parameters {
         }
         let mut parameters = Self { values, page: 1, limit: DEFAULT_LIMIT };
         parameters.check_ranges(endpoint)?;
-        if let Some(most) = settings.deployment.page_size_max(endpoint) {
+        if let Some(max_limit) = settings.deployment.page_size_max(endpoint) {
             parameters.page = sent.count("page", i64::MAX.unsigned_abs())?.unwrap_or(1);
-            parameters.limit = sent.count("limit", u64::from(most))?.unwrap_or(DEFAULT_LIMIT);
+            parameters.limit = sent.count("limit", u64::from(max_limit))?.unwrap_or(DEFAULT_LIMIT);
         }
         Ok(parameters)
     }
@@ -133,7 +133,7 @@ impl Sent {
         self.0.iter().filter(move |(name, _)| name == wire).map(|(_, value)| value.as_str())
     }
 
-    fn one(&self, wire: &str) -> Result<Option<&str>, ErrorResponse> {
+    fn single(&self, wire: &str) -> Result<Option<&str>, ErrorResponse> {
         let mut values = self.all(wire);
         let first = values.next();
         if values.next().is_some() {
@@ -145,13 +145,13 @@ impl Sent {
         }
     }
 
-    fn count(&self, wire: &str, most: u64) -> Result<Option<u64>, ErrorResponse> {
-        let Some(text) = self.one(wire)? else { return Ok(None) };
+    fn count(&self, wire: &str, max: u64) -> Result<Option<u64>, ErrorResponse> {
+        let Some(text) = self.single(wire)? else { return Ok(None) };
         let count: u64 = plain_digits(text).ok_or_else(|| wrong(wire, text, "an integer"))?;
-        if count == 0 || count > most {
+        if count == 0 || count > max {
             return Err(ErrorResponse::new(
                 OUT_OF_RANGE,
-                format!("Parameter {wire} must be from 1 to {most}; got {count}"),
+                format!("Parameter {wire} must be from 1 to {max}; got {count}"),
             ));
         }
         Ok(Some(count))
@@ -161,7 +161,7 @@ impl Sent {
         if let ParamKind::Hashes { per_request } = param.kind {
             return self.hashes(wire, per_request);
         }
-        let Some(text) = self.one(wire)? else { return Ok(None) };
+        let Some(text) = self.single(wire)? else { return Ok(None) };
         let value = match param.kind {
             ParamKind::Text => Some(ParamValue::Text(text.to_ascii_lowercase())),
             ParamKind::OneOf(choices) => {
@@ -184,16 +184,16 @@ impl Sent {
         value.map(Some).ok_or_else(|| wrong(wire, text, &expected(param.kind)))
     }
 
-    fn hashes(&self, wire: &'static str, most: usize) -> Result<Option<ParamValue>, ErrorResponse> {
+    fn hashes(&self, wire: &'static str, max_hashes: usize) -> Result<Option<ParamValue>, ErrorResponse> {
         let hashes: Vec<String> =
             self.all(wire).flat_map(|text| text.split(',')).map(str::to_ascii_lowercase).collect();
         if hashes.iter().any(String::is_empty) {
             return Err(missing(wire));
         }
-        if hashes.len() > most {
+        if hashes.len() > max_hashes {
             return Err(ErrorResponse::new(
                 TOO_MANY,
-                format!("Parameter {wire} must hold at most {most} hashes; got {}", hashes.len()),
+                format!("Parameter {wire} must hold at most {max_hashes} hashes; got {}", hashes.len()),
             ));
         }
         Ok(if hashes.is_empty() { None } else { Some(ParamValue::Hashes(hashes)) })
@@ -242,14 +242,14 @@ mod tests {
     fn paging_has_defaults_and_limits_of_its_endpoint() {
         let mut checked = 0;
         for endpoint in &ENDPOINTS {
-            let Some(most) = endpoint.page_size_max() else { continue };
+            let Some(max_page_size) = endpoint.page_size_max() else { continue };
             let given = if endpoint.param("address").is_some_and(|param| param.required) { "&address=0xa" } else { "" };
             let given = format!("{given}&tokenContractAddress=0xb");
             let parameters = read(endpoint.name, &given).unwrap();
             assert_eq!((parameters.page, parameters.limit), (1, 20));
-            let parameters = read(endpoint.name, &format!("{given}&page=7&limit={most}")).unwrap();
-            assert_eq!((parameters.page, parameters.limit), (7, u64::from(most)));
-            assert_rejected(endpoint.name, &format!("{given}&limit={}", most + 1), OUT_OF_RANGE, "limit");
+            let parameters = read(endpoint.name, &format!("{given}&page=7&limit={max_page_size}")).unwrap();
+            assert_eq!((parameters.page, parameters.limit), (7, u64::from(max_page_size)));
+            assert_rejected(endpoint.name, &format!("{given}&limit={}", max_page_size + 1), OUT_OF_RANGE, "limit");
             for wrong in ["abc", "-1", "1.0", "+1", "%201", "99999999999999999999"] {
                 assert_rejected(endpoint.name, &format!("{given}&limit={wrong}"), WRONG, "limit");
                 assert_rejected(endpoint.name, &format!("{given}&page={wrong}"), WRONG, "page");
@@ -330,10 +330,10 @@ mod tests {
         assert_eq!(read("&txId=0xA,0xb"), expected);
         assert_eq!(read("&txId=0xa%2C0xB"), expected);
         assert_eq!(read("&txId=0xa&txId=0xb"), expected);
-        let many = |count: usize| format!("&txId={}", vec!["0xa"; count].join(","));
-        assert!(read(&many(20)).is_ok());
-        assert_rejected("transactions_by_hash", &many(21), TOO_MANY, "txId");
-        assert_rejected("logs", &many(2), TOO_MANY, "txId");
+        let hashes = |count: usize| format!("&txId={}", vec!["0xa"; count].join(","));
+        assert!(read(&hashes(20)).is_ok());
+        assert_rejected("transactions_by_hash", &hashes(21), TOO_MANY, "txId");
+        assert_rejected("logs", &hashes(2), TOO_MANY, "txId");
         assert_rejected("transactions_by_hash", "&txId=0xa,,0xb", MISSING, "txId");
     }
 

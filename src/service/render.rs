@@ -189,7 +189,7 @@ impl Renderer {
     }
 
     fn look_up(&self, store: &mut Store, parameters: &Parameters, settings: &Settings) -> Result<String, LookUpError> {
-        let most = match self.endpoint.limit {
+        let max_records = match self.endpoint.limit {
             ResultLimit::Logs => i64::try_from(settings.deployment.log_window()).unwrap_or(i64::MAX),
             _ => i64::MAX,
         };
@@ -206,7 +206,7 @@ impl Renderer {
                     if table.belongs() { "parent.state <> 'pending' AND parent.tx_id" } else { "own.tx_id" };
                 let statement = format!("{select} WHERE {condition} = ? ORDER BY own.seq LIMIT ?");
                 let mut statement = store.reader().0.prepare_cached(&statement)?;
-                let mut rows = statement.query((hash, most))?;
+                let mut rows = statement.query((hash, max_records))?;
                 while let Some(row) = rows.next()? {
                     self.write(&mut records, row, false)?;
                 }

@@ -101,9 +101,9 @@ impl ServiceState {
     /// Number of records that `growth_rate` adds since the last call.
     fn due(&self, now: Instant) -> u32 {
         let Some(rate) = self.settings.growth_rate else { return 0 };
-        let (started, come) = &mut *lock(&self.time_growth);
-        let due = (now.saturating_duration_since(*started).as_secs_f64() * rate) as u64 - *come;
-        *come += due;
+        let (started, added) = &mut *lock(&self.time_growth);
+        let due = (now.saturating_duration_since(*started).as_secs_f64() * rate) as u64 - *added;
+        *added += due;
         u32::try_from(due).unwrap_or(u32::MAX)
     }
 

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 class Chain:
-    """All lists of a service at rest: what they say is compared without the client."""
+    """All lists of a stable service: what they say is compared without the client."""
 
     def __init__(self, service: LocalService) -> None:
         self.service = service

@@ -1,5 +1,5 @@
 //! The whole client in a simulated world: one seed is one run. Responses come from the local service's store, in virtual
-//! time, with latency, loss, truncated bodies, error responses, throttles, clock skew, growth, reorganisations, cancelled
+//! time, with latency, loss, truncated bodies, error responses, throttles, clock skew, growth, reorganizations, cancelled
 //! waits and processes that die and resume from a cursor. Invariants are checked at every step.
 //!
 //! A failing seed is the bug report: `make simulate START=<seed> SEEDS=1` replays it.

@@ -160,8 +160,10 @@ def _call_options(endpoint: dict[str, Any]) -> list[click.Option]:
         )
     )
     if endpoint["page_size_max"]:
-        most = endpoint["page_size_max"]
-        own.append(click.Option(["--page-size"], type=int, metavar="N", help=f"Records per page. Default: {most}."))
+        max_page_size = endpoint["page_size_max"]
+        own.append(
+            click.Option(["--page-size"], type=int, metavar="N", help=f"Records per page. Default: {max_page_size}.")
+        )
         own.append(click.Option(["--max-items"], type=int, metavar="N", help="Maximum number of records."))
     if any(_selects(endpoint)):
         text = "With several values of an option: write each record once, though several of their lists have it."
@@ -241,21 +243,21 @@ class _Call:
         output = {name: given.pop(name) for name in self.output}
         follows = {name: given.pop(name) for name in self.follows}
         target = progress.target = _destination(follows, output)
-        with client(given, streams_to_terminal=target.streams_to_terminal()) as made, stats(made, given):
-            query = self._query(made, arguments)
+        with client(given, streams_to_terminal=target.streams_to_terminal()) as opened, stats(opened, given):
+            query = self._query(opened, arguments)
             if output["dry_run"]:
                 limited = _estimate(query)
                 return codes.INCOMPLETE if limited and given["strict"] else 0
-            progress.report, written = target.run(query, made)
+            progress.report, written = target.run(query, opened)
         _print_report(progress.report)
         if written and sys.stderr is not None and sys.stderr.isatty():
             echo_error(written)
         return _code(progress.report)
 
-    def _query(self, made: Client, arguments: dict[str, Any]) -> Query[Any]:
+    def _query(self, opened: Client, arguments: dict[str, Any]) -> Query[Any]:
         """Make the query. An error about a value of a file names its line there."""
         try:
-            query: Query[Any] = getattr(made, self.name)(**arguments)
+            query: Query[Any] = getattr(opened, self.name)(**arguments)
         except InvalidParameterError as error:
             found = INDEXED.match(str(error))
             value = arguments[found[1]][int(found[2])] if found else None

@@ -37,10 +37,10 @@ def text_of(error: Exception) -> str:
 
 
 @contextmanager
-def stats(made: Client, given: dict[str, Any]) -> Generator[None]:
+def stats(client: Client, given: dict[str, Any]) -> Generator[None]:
     """Prints what a client has sent, if that is asked for, also after an error."""
     try:
         yield
     finally:
         if given["stats"]:
-            echo_error(str(made.usage))
+            echo_error(str(client.usage))

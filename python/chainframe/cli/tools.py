@@ -33,8 +33,8 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
     transfers as event logs. Of a series, the checksums of all exports are compared, and records of the newest one.
     """
 
-    with client(given, streams_to_terminal=True) as made, stats(made, given):
-        verification = Export.open(directory).verify(made, sample=sample, seed=seed)
+    with client(given, streams_to_terminal=True) as opened, stats(opened, given):
+        verification = Export.open(directory).verify(opened, sample=sample, seed=seed)
         echo(str(verification))
         return 0 if verification.ok else codes.DIFFERENT
 
@@ -46,8 +46,8 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
 def _height_at(time: str, chain: str, **given: Any) -> int:  # noqa: ANN401 - click's
     """Print the height of the last block that is not later than a time. Sends about six requests."""
 
-    with client(given, streams_to_terminal=True) as made, stats(made, given):
-        click.echo(made.height_at(time, chain=chain))
+    with client(given, streams_to_terminal=True) as opened, stats(opened, given):
+        click.echo(opened.height_at(time, chain=chain))
         return 0
 
 

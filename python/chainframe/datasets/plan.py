@@ -137,9 +137,9 @@ def timed(
     ranges = None if bounds is None else solver.ranges(bounds.column)
     if bounds is None or ranges is None:
         return None
-    most = MAX_TIMES if bounds.is_expanded else 1
+    max_times = MAX_TIMES if bounds.is_expanded else 1
     wanted = [each for each in map(Range(0 if bounds.is_expanded else None, None).intersected, ranges) if each]
-    if len(wanted) > most:
+    if len(wanted) > max_times:
         wanted = [Range(wanted[0].low, wanted[-1].high)]
     if Range(None, None) in wanted:
         return None

@@ -323,8 +323,8 @@ class Reading:
         if may_lack_heights and not self.narrowing.all_have_heights(opened.query, self.requests.spent):
             return None
         resolved = []
-        for one in timed:
-            found, report = one._resolved()  # noqa: SLF001 - of this package
+        for query in timed:
+            found, report = query._resolved()  # noqa: SLF001 - of this package
             resolved.append(found)
             self.requests.spent.append(report)
         return resolved if is_cheaper(resolved, bounds) else None

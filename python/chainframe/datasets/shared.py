@@ -139,8 +139,8 @@ class SharedDataset(Dataset):
         return SharedDataset, (self._query, self._expression)
 
 
-def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 - the types of pyarrow lack `equals`
-    return one is other if one is None or other is None else bool(one.equals(other))
+def _are_equal(left: Any, right: Any) -> bool:  # noqa: ANN401 - the types of pyarrow lack `equals`
+    return left is right if left is None or right is None else bool(left.equals(right))
 
 
 class _SharedScanner(Scanner):

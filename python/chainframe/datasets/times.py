@@ -54,7 +54,7 @@ def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime
     if any(height is None and time is not None for height, time in pairs):
         return None
     found = sorted((height, time) for height, time in pairs if height is not None and time is not None)
-    ordered = all(one[0] < other[0] and one[1] <= other[1] for one, other in itertools.pairwise(found))
+    ordered = all(left[0] < right[0] and left[1] <= right[1] for left, right in itertools.pairwise(found))
     return found if ordered else None
 
 
@@ -116,7 +116,7 @@ class Index:
             if height is not None and time is not None:
                 self._known[(number - 1) * self._page_size + row] = (height, time)
         found = sorted(self._known.values())
-        self.is_ordered &= all(one[1] <= other[1] for one, other in itertools.pairwise(found))
+        self.is_ordered &= all(left[1] <= right[1] for left, right in itertools.pairwise(found))
 
     def heights(self) -> tuple[int | None, int | None]:
         """A range of heights that includes all that have the times."""
@@ -151,10 +151,10 @@ class Index:
 
     def _interpolated(self, first: int, last: int, time: datetime) -> int:
         """The offset at which records of a time are expected, by the times of the known ones around it."""
-        one = first if first in self._known else min(self._known)
-        other = last if last in self._known else min(self._known)
-        start = self._known[one][1]
-        end = self._known[other][1]
+        left = first if first in self._known else min(self._known)
+        right = last if last in self._known else min(self._known)
+        start = self._known[left][1]
+        end = self._known[right][1]
         if start == end:
             return (first + last) // 2
-        return one + int((other - one) * ((start - time) / (start - end)))
+        return left + int((right - left) * ((start - time) / (start - end)))

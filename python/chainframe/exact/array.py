@@ -268,18 +268,18 @@ class ExactArray(ArrowExtensionArray):
 
     def _reduce(self, name: str, *, skipna: bool = True, keepdims: bool = False, **options: Any) -> Any:
         options.pop("axis", None)
-        least = options.get("min_count", 0)
+        min_count = options.get("min_count", 0)
         if name in ("argmin", "argmax"):
             return getattr(pd.Series(self._order()), name)(skipna=skipna)
         if name in groups.AGGREGATES:
-            found = groups.aggregate(self._pa_array, self._one_group(), name, least=least, skips=skipna)
+            found = groups.aggregate(self._pa_array, self._one_group(), name, min_count=min_count, skips=skipna)
             if name in ("min", "max") and callers.form() is callers.Form.DOUBLES:
                 return found.doubles()[0]
             if keepdims:
                 return ExactArray(found.column(self._pa_array.type.scale))
             return pd.NA if found.absent[0] else integers.decimal(found.totals[0], found.scale)
         if name == "mean":
-            value = groups.aggregate(self._pa_array, self._one_group(), "sum", least=1, skips=skipna).means()[0]
+            value = groups.aggregate(self._pa_array, self._one_group(), "sum", min_count=1, skips=skipna).means()[0]
         elif name in ("any", "all"):
             value = self._flags()._reduce(name, skipna=skipna, **options)
         else:
@@ -326,10 +326,10 @@ class ExactArray(ArrowExtensionArray):
                 groups.accumulate(self._pa_array, grouping, how, skips=skips).column(self._pa_array.type.scale)
             )
         if how in groups.AGGREGATES:
-            found = groups.aggregate(self._pa_array, grouping, how, least=min_count, skips=skips)
+            found = groups.aggregate(self._pa_array, grouping, how, min_count=min_count, skips=skips)
             return ExactArray(found.column(self._pa_array.type.scale))
         if how == "mean":
-            return groups.aggregate(self._pa_array, grouping, "sum", least=max(min_count, 1), skips=skips).means()
+            return groups.aggregate(self._pa_array, grouping, "sum", min_count=max(min_count, 1), skips=skips).means()
         if how in ("any", "all"):
             values = self._flags()
         elif how in ("rank", "idxmin", "idxmax"):

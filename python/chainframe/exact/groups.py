@@ -67,7 +67,7 @@ class Aggregates(NamedTuple):
         return np.where(self.absent, np.nan, np.array(found, np.float64))
 
 
-def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: int, skips: bool) -> Aggregates:
+def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, min_count: int, skips: bool) -> Aggregates:
     """Aggregates each group. One of fewer than `least` values is missing, and one of a missing value unless `skips`."""
     step = _STEPS[how]
     scale = column.type.scale
@@ -83,7 +83,7 @@ def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, least: 
         total = totals[group]
         totals[group] = value if total is None else step(total, value)
         sizes[group] += 1
-    absent = np.array([size < least or (gap and not skips) for size, gap in zip(sizes, gaps, strict=True)], bool)
+    absent = np.array([size < min_count or (gap and not skips) for size, gap in zip(sizes, gaps, strict=True)], bool)
     if how not in _EMPTY:
         absent |= np.array([total is None for total in totals], bool)
     values = [_EMPTY.get(how, 0) if total is None else total for total in totals]

@@ -128,11 +128,11 @@ def version_of(meta: Any) -> dict[str, str]:  # noqa: ANN401 - of obstore
     return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 
-def is_same_version(one: dict[str, str] | None, other: dict[str, str] | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    name = "e_tag" if "e_tag" in one and "e_tag" in other else "version"
-    return one.get(name) == other.get(name)
+def is_same_version(left: dict[str, str] | None, right: dict[str, str] | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    name = "e_tag" if "e_tag" in left and "e_tag" in right else "version"
+    return left.get(name) == right.get(name)
 
 
 def _put(path: ObjectPath, data: bytes, expected: dict[str, str] | None) -> dict[str, str]:

@@ -47,8 +47,8 @@ def _is_query(value: Any) -> bool:  # noqa: ANN401 - JSON
         isinstance(value, dict) and isinstance(value.get("arguments"), dict) and isinstance(value.get("chain"), str)
     ):
         return False
-    most = value.get("max_items")
-    return value.get("call") in ENDPOINTS and (most is None or is_count(most))
+    max_items = value.get("max_items")
+    return value.get("call") in ENDPOINTS and (max_items is None or is_count(max_items))
 
 
 def _is_link(value: Any) -> bool:  # noqa: ANN401 - JSON

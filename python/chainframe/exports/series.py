@@ -173,10 +173,10 @@ def link(earlier: Location, directory: Location) -> dict[str, str]:
     return {"path": path, "sha256": manifest_checksum(earlier)}
 
 
-def is_same_place(one: Location, other: Location) -> bool:
-    if isinstance(one, Path) and isinstance(other, Path):
-        return one.resolve() == other.resolve()
-    return one == other
+def is_same_place(left: Location, right: Location) -> bool:
+    if isinstance(left, Path) and isinstance(right, Path):
+        return left.resolve() == right.resolve()
+    return left == right
 
 
 def newest_before(series: Location, number: int) -> Location | None:
@@ -301,9 +301,9 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
         settled = manifest.settled
         if settled is not None and settled.corrections and settled.corrected_above is not None:
             corrections = _concatenated([member.path / part.name for part in settled.corrections])
-            gone = set(row_keys(corrections.drop_columns([CHANGE]), manifest))
+            removed = set(row_keys(corrections.drop_columns([CHANGE]), manifest))
             for piece in pieces:
-                _remove(piece, gone, settled.corrected_above, manifest)
+                _remove(piece, removed, settled.corrected_above, manifest)
             replaced = corrections.filter(compute.field(CHANGE) == "replaced").drop_columns([CHANGE])
             pieces.append(_Piece(replaced, member.highest))
         pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts if part.rows]
@@ -344,7 +344,7 @@ def _concatenated(files: list[Location]) -> pa.Table:
     return table
 
 
-def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Manifest) -> None:
+def _remove(piece: _Piece, removed: set[tuple[Any, ...]], above: int, manifest: Manifest) -> None:
     """Drop the rows with these keys above a height; a file without such rows stays a file."""
     parquet: Any = load("pyarrow.parquet")
     if piece.highest <= above:
@@ -359,7 +359,7 @@ def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Man
         table = parquet.read_table(source)
     heights = table[height].to_pylist()
     keep = [
-        value is None or value <= above or key not in gone
+        value is None or value <= above or key not in removed
         for value, key in zip(heights, row_keys(table, manifest), strict=True)
     ]
     if not all(keep):

@@ -61,7 +61,7 @@ class TableWriter:
         parquet = load("pyarrow.parquet")
         self._writer = parquet.ParquetWriter(file, schema, **_options(encoding, order, schema))
         self._schema = schema
-        self._most = encoding.rows_per_group
+        self._max_rows = encoding.rows_per_group
         self._held: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -69,7 +69,7 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         self._hold(batch)
         is_large = self._bytes >= BYTES_PER_GROUP
-        if is_large or self._rows >= self._most:
+        if is_large or self._rows >= self._max_rows:
             self._write(is_whole=is_large)
 
     def close(self) -> None:
@@ -84,8 +84,8 @@ class TableWriter:
 
     def _write(self, *, is_whole: bool) -> None:
         table = self._pa.Table.from_batches(self._held, self._schema)
-        full = self._rows if is_whole else self._rows // self._most * self._most
-        self._writer.write_table(table.slice(0, full), row_group_size=self._most)
+        full = self._rows if is_whole else self._rows // self._max_rows * self._max_rows
+        self._writer.write_table(table.slice(0, full), row_group_size=self._max_rows)
         self._held = []
         self._rows = 0
         self._bytes = 0

@@ -107,8 +107,8 @@ class Verifier:
         damaged = [Difference("files", "damaged", name) for name in self._damaged(self._path, self._manifest)]
         found = {} if damaged else {way: compare() for way, compare in self.ways()}
         damaged += [Difference("files", "damaged", name) for name in self._damaged_before()]
-        sampled = {way: one.records for way, one in found.items() if one.records}
-        differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
+        sampled = {way: result.records for way, result in found.items() if result.records}
+        differences = [*damaged, *(difference for result in found.values() for difference in result.differences)]
         return Verification(
             self._manifest.rows,
             self._files,
@@ -212,14 +212,13 @@ class Verifier:
 
     def fetch_list(self, **bounds: int) -> list[Row]:
         """The list of the export within bounds, with another page size."""
-        most = self._client.deployment.max_page_size or ENDPOINTS[self._call]["page_size_max"]
+        max_size = self._client.deployment.max_page_size or ENDPOINTS[self._call]["page_size_max"]
         times = {"start_time", "end_time"} if bounds else set()
         arguments = {name: value for name, value in self._arguments.items() if name not in times}
         if bounds:
             arguments = {name: value for name, value in arguments.items() if not name.endswith("_height")}
-        return self.fetch(
-            self._call, {**arguments, **bounds}, page_size=self._random.randint(max(most // 2, 1), max(most - 1, 1))
-        )
+        page_size = self._random.randint(max(max_size // 2, 1), max(max_size - 1, 1))
+        return self.fetch(self._call, {**arguments, **bounds}, page_size=page_size)
 
     # The ways.
 
@@ -302,11 +301,11 @@ class Verifier:
         self, way: str, rows: list[Row], found: dict[str, Row], shared: dict[str, str]
     ) -> Iterator[Difference]:
         for row in rows:
-            other = found.get(row[self.tx_id])
+            their_row = found.get(row[self.tx_id])
             key = f"{self.tx_id}={row[self.tx_id]}"
-            if other is None:
+            if their_row is None:
                 yield Difference(way, "unexpected", key)
-            elif changed := tuple(ours for ours, theirs in shared.items() if row[ours] != other[theirs]):
+            elif changed := tuple(ours for ours, theirs in shared.items() if row[ours] != their_row[theirs]):
                 yield Difference(way, "changed", key, changed)
 
     def by_logs(self) -> Found:
@@ -375,16 +374,16 @@ class Verifier:
         found = []
         for key in dict.fromkeys([*left, *right]):
             shown = ", ".join(f"{name}={value}" for name, value in zip(self._key, key, strict=True))
-            mine = left.get(key, [])
-            other = right.get(key, [])
-            if not mine:
+            our_rows = left.get(key, [])
+            their_rows = right.get(key, [])
+            if not our_rows:
                 found.append(Difference(way, "missing", shown))
-            elif not other:
+            elif not their_rows:
                 found.append(Difference(way, "unexpected", shown))
-            elif len(mine) != len(other):
-                found.append(Difference(way, "duplicate" if len(mine) > len(other) else "missing", shown))
+            elif len(our_rows) != len(their_rows):
+                found.append(Difference(way, "duplicate" if len(our_rows) > len(their_rows) else "missing", shown))
             else:
-                changed = tuple(name for name in columns if is_changed(name, mine, other))
+                changed = tuple(name for name in columns if is_changed(name, our_rows, their_rows))
                 if changed:
                     found.append(Difference(way, "changed", shown, changed))
         return found

@@ -142,15 +142,15 @@ class _Loaded:
         self._limit = limit
         self._extracted = -1
         # Rows of heights that were undone, as far as this run has not replaced them.
-        self._gone: dict[int, range] = {}
+        self._removed: dict[int, range] = {}
 
     def is_extracted_above(self, height: int) -> bool:
         return self._extracted > height
 
     def undo(self, after_height: int) -> None:
         for height in [each for each in self._rows if each > after_height]:
-            before = self._gone.get(height, range(0))
-            self._gone[height] = range(max(self._rows.pop(height), before.stop))
+            before = self._removed.get(height, range(0))
+            self._removed[height] = range(max(self._rows.pop(height), before.stop))
 
     def keyed(self, table: pa.Table) -> pa.Table:
         heights: Any = table[height_column(table.schema.names) or "height"].to_pylist()
@@ -159,8 +159,8 @@ class _Loaded:
         for height in heights:
             keys.append(f"{height}-{counts[height]}")
             counts[height] += 1
-        for height in counts.keys() & self._gone.keys():
-            self._gone[height] = range(counts[height], self._gone[height].stop)
+        for height in counts.keys() & self._removed.keys():
+            self._removed[height] = range(counts[height], self._removed[height].stop)
         self._extracted = max(self._extracted, *counts)
         self._rows = dict(sorted({**self._rows, **counts}.items())[-self._limit :])
         return _with_own(table, keys, is_deleted=False)
@@ -170,13 +170,13 @@ class _Loaded:
 
     def deleted(self, column: str, schema: pa.Schema | None) -> pa.Table | None:
         """Return a row with nothing but its height and key for each row that is gone."""
-        gone = [(height, number) for height, numbers in self._gone.items() for number in numbers]
-        if not gone:
+        removed = [(height, number) for height, numbers in self._removed.items() for number in numbers]
+        if not removed:
             return None
         fields = schema or pa.schema([pa.field(column, pa.int64())])
-        heights = pa.array([height for height, _ in gone], pa.int64())
-        columns = [heights if field.name == column else pa.nulls(len(gone), field.type) for field in fields]
-        keys = [f"{height}-{number}" for height, number in gone]
+        heights = pa.array([height for height, _ in removed], pa.int64())
+        columns = [heights if field.name == column else pa.nulls(len(removed), field.type) for field in fields]
+        keys = [f"{height}-{number}" for height, number in removed]
         return _with_own(pa.table(columns, schema=fields), keys, is_deleted=True)
 
 

@@ -257,16 +257,16 @@ class _Reader(DataSourceReader):
         return [self._job.query()]
 
     def partitions(self) -> Sequence[InputPartition]:
-        most = self._job.num_partitions
+        num_partitions = self._job.num_partitions
         queries = self._queries()
-        each = max(most // max(len(queries), 1), 1)
+        each = max(num_partitions // max(len(queries), 1), 1)
         if self._job.arguments.get("unique"):
             # Several tasks would each return a record that several lists have.
             parts = queries
         else:
             parts = [part.query for query in queries for part in query.partitions(each)]
         cursors = [part._whole_cursor() for part in parts]  # noqa: SLF001 - of this package
-        tasks = [cursors[first::most] for first in range(min(most, len(cursors)))] or [[]]
+        tasks = [cursors[first::num_partitions] for first in range(min(num_partitions, len(cursors)))] or [[]]
         return [_Part(cursors, len(tasks)) for cursors in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -54,24 +54,26 @@ _COMPARISONS: dict[type[spark.Filter], Callable[[Any, Any], Any]] = {
 
 
 def _comparison(filter_: spark.Filter, field: pc.Expression, value: Any, kind: pa.DataType) -> pc.Expression | None:  # noqa: ANN401
-    made: Any
+    expression: Any
     if compare := _COMPARISONS.get(type(filter_)):
-        made = compare(field, _scalar(value, kind))
+        expression = compare(field, _scalar(value, kind))
     else:
         match filter_:
             case spark.EqualNullSafe() if value is not None:
-                made = field.is_valid() & operator.eq(field, _scalar(value, kind))
+                expression = field.is_valid() & operator.eq(field, _scalar(value, kind))
             case spark.EqualNullSafe() | spark.IsNull():
-                made = field.is_null()
+                expression = field.is_null()
             case spark.IsNotNull():
-                made = field.is_valid()
+                expression = field.is_valid()
             case spark.In():
                 # Null for a null, unlike `isin` alone.
-                made = pc.if_else(field.is_valid(), field.isin([_scalar(item, kind) for item in value or ()]), None)
+                expression = pc.if_else(
+                    field.is_valid(), field.isin([_scalar(item, kind) for item in value or ()]), None
+                )
             case _:
-                made = None
-    expression: pc.Expression | None = made
-    return expression
+                expression = None
+    checked: pc.Expression | None = expression
+    return checked
 
 
 def _scalar(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - an Arrow scalar

@@ -7,6 +7,7 @@ they are not the same.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -48,7 +49,6 @@ class _Between(InputPartition):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._made: Query[Any] | None = None
         # Cursor at which a query with the trigger AvailableNow ends.
         self._end: str | None = None
         # The micro-batch that was read last: its offsets and rows.
@@ -75,13 +75,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             follow = self._query.follow(start=begin, settle=self._job.settle, poll=None)
         else:
             follow = self._between(begin, self._end)
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         read = 0
         batches: list[pa.RecordBatch] = []
         for records in follow:
             batches += self._converted([records])
             read += len(records)
-            if most is not None and read >= most:
+            if max_rows is not None and read >= max_rows:
                 break
         if not batches:
             self._quiet = (cursor, follow.cursor)
@@ -109,15 +109,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._last and self._last[1] == end:
             self._last = None
 
-    @property
+    @cached_property
     def _query(self) -> Query[Any]:
-        if self._made is None:
-            query = self._job.query()
-            if query._values:  # noqa: SLF001 - of this package
-                message = "a stream follows one value of each argument; make a stream of each value, or use read"
-                raise InvalidParameterError(message)
-            self._made = query
-        return self._made
+        query = self._job.query()
+        if query._values:  # noqa: SLF001 - of this package
+            message = "a stream follows one value of each argument; make a stream of each value, or use read"
+            raise InvalidParameterError(message)
+        return query
 
     def _settled(self) -> str:
         """Return the cursor after all that is settled now."""

@@ -14,7 +14,13 @@ fn rerecording_keeps_the_order_of_requests() {
     }
     // Until the end the file is only appended to, and reads the same.
     assert_eq!(scratch.text().lines().count(), 5);
-    let in_file = || read(&scratch.0).unwrap().into_iter().map(|one| (one.request, one.outcome)).collect::<Vec<_>>();
+    let in_file = || {
+        read(&scratch.0)
+            .unwrap()
+            .into_iter()
+            .map(|interaction| (interaction.request, interaction.outcome))
+            .collect::<Vec<_>>()
+    };
     let expected = [("a=1", "[0]"), ("a=2", "[1]"), ("a=2", "[2]"), ("a=3", "[0]")];
     let expected = expected.map(|(query, body)| (request(query), response(body)));
     assert_eq!(in_file(), expected);
@@ -54,7 +60,7 @@ fn rerecorded_requests_take_the_places_of_their_recordings() {
         all.record(&request(query), response(body)).unwrap();
     }
     drop(all);
-    let bodies: Vec<_> = read(&scratch.0).unwrap().into_iter().map(|one| one.outcome).collect();
+    let bodies: Vec<_> = read(&scratch.0).unwrap().into_iter().map(|interaction| interaction.outcome).collect();
     assert_eq!(bodies, ["[1]", "[2]", "[3]", "[5]", "[4]"].map(response));
 }
 
@@ -69,7 +75,7 @@ fn merged_file_keeps_or_removes_what_the_other_does_not_have() {
     }
     let merged = |mode| {
         let left = merge(&Options::new(&scratch.0, mode), &other.0, mode).unwrap();
-        let bodies = read(&scratch.0).unwrap().into_iter().map(|one| one.outcome).collect::<Vec<_>>();
+        let bodies = read(&scratch.0).unwrap().into_iter().map(|interaction| interaction.outcome).collect::<Vec<_>>();
         (left, bodies)
     };
     let left = vec!["GET /blocks?a=1".to_owned()];

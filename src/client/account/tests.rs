@@ -12,7 +12,7 @@ fn at(seconds: u64) -> SystemTime {
 }
 
 fn settings() -> Settings {
-    Settings::new(SettingsInput::least("https://api.example", credentials(0))).unwrap()
+    Settings::new(SettingsInput::minimal("https://api.example", credentials(0))).unwrap()
 }
 
 fn credentials(period: u64) -> Credentials {

@@ -31,14 +31,14 @@ fn windows(rounds: usize, latency: impl Fn(usize, usize) -> f64) -> Vec<usize> {
 
 #[test]
 fn requests_in_flight_are_rate_times_latency_between_bounds() {
-    for (rate, seconds, least, most) in
+    for (rate, seconds, min, max) in
         [(20.0, 1.0, 25, 27), (3.0, 3.0, 11, 13), (3.0, 0.005, 2, 2), (100.0, 3.0, 64, 64), (20.0, 0.1, 3, 4)]
     {
         let mut auto = AutoConcurrency::new();
         let sent = Instant::now();
         auto.succeeded(sent, sent + Duration::from_secs_f64(seconds), 1, limit_of(rate));
         let limit = auto.limit(limit_of(rate));
-        assert!((least..=most).contains(&limit), "{rate}/s, {seconds} s: {limit}");
+        assert!((min..=max).contains(&limit), "{rate}/s, {seconds} s: {limit}");
     }
 }
 

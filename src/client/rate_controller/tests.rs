@@ -286,7 +286,7 @@ fn auto_uses_most_of_the_limit_with_few_throttles() {
 
 #[test]
 fn auto_throttles_few_requests_of_a_short_run() {
-    for (counts, workers, most) in [
+    for (counts, workers, max_throttled) in [
         (Counts::Bucket { holds: ALLOWED }, 8, 0.05),
         (Counts::Bucket { holds: ALLOWED }, 4, 0.06),
         (Counts::Sliding { counts_rejected: true }, 8, 0.05),
@@ -296,7 +296,7 @@ fn auto_throttles_few_requests_of_a_short_run() {
     ] {
         let run = Run { requests: 100, ..Run::new(counts, 3_600, workers, 50) };
         let Outcome { good, throttled, elapsed, .. } = run.outcome();
-        assert!(throttled < most * (good + throttled), "{run:?}: {throttled}");
+        assert!(throttled < max_throttled * (good + throttled), "{run:?}: {throttled}");
         assert!(good > 0.75 * ALLOWED * elapsed as f64 / 1e6, "{run:?}: {elapsed}");
     }
 }
@@ -319,7 +319,7 @@ fn auto_hardly_delays_a_service_that_does_not_throttle() {
         let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, workers, latency) };
         run.outcome().elapsed as f64
     };
-    for (requests, workers, latency, most) in [
+    for (requests, workers, latency, max_slowdown) in [
         (1, 8, 50, 1.01),
         (5, 4, 50, 1.1),
         (5, 8, 50, 1.1),
@@ -332,7 +332,7 @@ fn auto_hardly_delays_a_service_that_does_not_throttle() {
     ] {
         let slowdown = elapsed(RateLimit::Auto, requests, workers, latency)
             / elapsed(RateLimit::Unlimited, requests, workers, latency);
-        assert!(slowdown <= most, "{requests} requests, {workers} x {latency} ms: {slowdown}");
+        assert!(slowdown <= max_slowdown, "{requests} requests, {workers} x {latency} ms: {slowdown}");
     }
 }
 

@@ -26,10 +26,7 @@ pub trait Readable: Sized {
 
     /// The problem with a value that cannot be read.
     fn problem(given: &Bound<'_, PyAny>) -> String {
-        match Self::IS_SHOWN {
-            true => rejected(Self::EXPECTED, given),
-            false => Self::EXPECTED.into(),
-        }
+        if Self::IS_SHOWN { rejected(Self::EXPECTED, given) } else { Self::EXPECTED.into() }
     }
 }
 
@@ -60,10 +57,10 @@ impl Readable for String {
 
     /// Does not show the value, which may be a secret.
     fn problem(given: &Bound<'_, PyAny>) -> String {
-        match given.is_instance_of::<PyString>() {
-            true => Self::EXPECTED.into(),
-            false => format!("must be a string; got {}", class_of(given)),
+        if given.is_instance_of::<PyString>() {
+            return Self::EXPECTED.into();
         }
+        format!("must be a string; got {}", class_of(given))
     }
 }
 
@@ -158,7 +155,7 @@ pub fn bound<'py>(
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
     let py = args.py();
     if args.len() > required.clone().count() {
-        return Err(made(py, "too_many", (function()?, args.len())));
+        return Err(python_error(py, "too_many", (function()?, args.len())));
     }
     let mut all: Vec<_> = required.clone().map(str::to_owned).zip(args.iter()).collect();
     for (name, value) in named.into_iter().flatten() {
@@ -178,11 +175,11 @@ pub fn bound<'py>(
 /// The error about a call without a required argument, or about one that was given under another name.
 fn missing<'a>(function: &Bound<'_, PyAny>, name: &str, given: impl Iterator<Item = &'a str>) -> PyErr {
     let given: Vec<&str> = given.collect();
-    made(function.py(), "missing", (function, name, given))
+    python_error(function.py(), "missing", (function, name, given))
 }
 
 /// An error that a function of Python makes.
-fn made<'py>(py: Python<'py>, function: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+fn python_error<'py>(py: Python<'py>, function: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
     let module = py.import("chainframe._arguments");
     module.and_then(|module| module.call_method1(function, arguments)).map_or_else(|error| error, PyErr::from_value)
 }
@@ -193,7 +190,7 @@ fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The error about a keyword that the function does not take. It names the parameter that was probably meant.
 pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
-    made(function.py(), "unexpected", (function, keyword))
+    python_error(function.py(), "unexpected", (function, keyword))
 }
 
 /// The end of a message about an unknown name: the known name that was probably meant, or nothing.
@@ -254,7 +251,7 @@ pub fn _package_attribute(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
             return Err(PyAttributeError::new_err(format!("module 'chainframe' has no attribute '{name}'")));
         }
         _ => {
-            return Err(made(py, "unknown_name", (name,)));
+            return Err(python_error(py, "unknown_name", (name,)));
         }
     };
     py.import(module)?.getattr(name).map(Bound::unbind)

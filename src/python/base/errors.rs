@@ -51,7 +51,7 @@ pub fn new(
     attributes: &Bound<'_, PyDict>,
 ) -> PyErr {
     let text = printable(&render(Syntax::Python));
-    let made = class(py, name).and_then(|class| {
+    let exception = class(py, name).and_then(|class| {
         let error = class.call((PyString::new(py, &text),), Some(attributes))?;
         let in_shell = printable(&render(Syntax::Shell));
         if in_shell != text {
@@ -62,7 +62,7 @@ pub fn new(
         }
         Ok(error)
     });
-    made.map_or_else(|error| error, PyErr::from_value)
+    exception.map_or_else(|error| error, PyErr::from_value)
 }
 
 impl From<Error> for PyErr {

@@ -20,12 +20,12 @@ impl<T> MadeOnce<T> {
         py: Python<'py>,
         make: impl FnOnce() -> Result<Bound<'py, T>, E>,
     ) -> Result<&Bound<'py, T>, E> {
-        if let Some(made) = self.0.get() {
-            return Ok(made.bind(py));
+        if let Some(value) = self.0.get() {
+            return Ok(value.bind(py));
         }
-        let made = make()?.unbind();
+        let value = make()?.unbind();
         // The interpreter's lock is held meanwhile, also by a thread that forks.
-        Ok(self.0.get_or_init(|| made).bind(py))
+        Ok(self.0.get_or_init(|| value).bind(py))
     }
 }
 

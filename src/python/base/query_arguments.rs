@@ -191,14 +191,14 @@ fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     let Ok(items) = value.try_iter() else {
         return Err(Problem::Hashes(format!("{FORM}; got {}{}", shown(value), own_value(value, "tx_id"))));
     };
-    let mut many = Vec::new();
+    let mut hashes = Vec::new();
     for (index, item) in items.enumerate() {
-        many.push(hash(&item?).map_err(|problem| Problem::Item(index, problem))?);
+        hashes.push(hash(&item?).map_err(|problem| Problem::Item(index, problem))?);
     }
-    if many.is_empty() {
+    if hashes.is_empty() {
         return Err(Problem::Hashes("must not be empty".into()));
     }
-    Ok(Arg::List(many))
+    Ok(Arg::List(hashes))
 }
 
 /// One hash of a list. Items of Arrow arrays are scalars, which hold a value of Python.

@@ -138,8 +138,8 @@ impl<'py> FromPyObject<'_, 'py> for GivenCache {
 
 /// A cache in a directory, with the bounds that it has by default.
 fn in_directory(directory: PathBuf, setting: &'static str) -> Result<cache::Cache, Error> {
-    let made = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
-    made.map_err(|error| Error::config(setting, error.problem))
+    let cache = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
+    cache.map_err(|error| Error::config(setting, error.problem))
 }
 
 /// The cache of the environment.

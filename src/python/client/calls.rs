@@ -61,9 +61,10 @@ impl Client {
             .transpose()
             .map_err(|_| Error::parameter("query", "must be the Query that the cursor is of, or None"))?;
         let Ok(text) = cursor.cast::<PyString>() else {
-            let problem = match cursor.is_none() {
-                true => "must be a string; it is None where nothing is left to fetch".into(),
-                false => arguments::rejected("must be a string from page.cursor, query.cursor or error.cursor", cursor),
+            let problem = if cursor.is_none() {
+                "must be a string; it is None where nothing is left to fetch".into()
+            } else {
+                arguments::rejected("must be a string from page.cursor, query.cursor or error.cursor", cursor)
             };
             return Err(Error::parameter("cursor", problem).into());
         };
@@ -86,9 +87,10 @@ fn query(
         match (name.as_str(), endpoint.param(&name)) {
             (_, Some(_)) if value.is_none() => {}
             (_, Some(param)) => {
-                let value = match param.selects_list() {
-                    true => query_arguments::one_or_several(&name, &value, param.kind)?,
-                    false => query_arguments::argument(&name, &value, param.kind)?,
+                let value = if param.selects_list() {
+                    query_arguments::one_or_several(&name, &value, param.kind)?
+                } else {
+                    query_arguments::argument(&name, &value, param.kind)?
                 };
                 given.push((name, value));
             }

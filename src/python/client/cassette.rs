@@ -91,8 +91,8 @@ impl Cassette {
     #[getter]
     fn interactions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
-        for one in self.inner.summaries() {
-            for (position, recorded) in one.interactions.iter().enumerate() {
+        for recordings in self.inner.summaries() {
+            for (position, recorded) in recordings.interactions.iter().enumerate() {
                 let interaction = PyDict::new(py);
                 interaction.set_item("method", &recorded.request.method)?;
                 interaction.set_item("path", &recorded.request.path)?;
@@ -109,7 +109,7 @@ impl Cassette {
                 };
                 interaction.set_item("bytes", size)?;
                 interaction.set_item("body", body)?;
-                interaction.set_item("played", position < one.played)?;
+                interaction.set_item("played", position < recordings.played)?;
                 interaction.set_item("note", &recorded.note)?;
                 list.append(interaction)?;
             }

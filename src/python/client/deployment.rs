@@ -105,7 +105,7 @@ pub fn _environment_deployment(py: Python<'_>) -> PyResult<Deployment> {
         let problem = "must be a JSON object of arguments of Deployment, such as {\"header_prefix\": \"XY\"}";
         return Err(Error::config(VARIABLE, format!("{problem}; got {text:?}")).into());
     };
-    let made = py.get_type::<Deployment>().call((), Some(&arguments));
-    let made = made.map_err(|error| Error::config(VARIABLE, format!("is invalid: {}", error.value(py))))?;
-    Ok(made.cast_into::<Deployment>()?.get().clone())
+    let deployment = py.get_type::<Deployment>().call((), Some(&arguments));
+    let deployment = deployment.map_err(|error| Error::config(VARIABLE, format!("is invalid: {}", error.value(py))))?;
+    Ok(deployment.cast_into::<Deployment>()?.get().clone())
 }

@@ -103,10 +103,10 @@ fn synced<'py>(
 /// The result of a method that is written in Python, or its exception, without the frames within it.
 fn at_caller<'py>(py: Python<'py>, method: &str, called: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let returned = called.map_err(|raised| at_caller::at_caller(py, raised))?;
-    match method.ends_with("_async") {
-        true => Ok(Bound::new(py, CoroutineAtCaller::new(returned))?.into_any()),
-        false => Ok(returned),
+    if method.ends_with("_async") {
+        return Ok(Bound::new(py, CoroutineAtCaller::new(returned))?.into_any());
     }
+    Ok(returned)
 }
 
 /// The type of amounts that was given, or that of the client, or the export's own.

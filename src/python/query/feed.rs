@@ -18,18 +18,18 @@ pub trait Source: Send + Sized + 'static {
     type Item: Send;
     /// Record of the items that were taken.
     type Position: Send;
-    /// Position after an item.
-    type Mark: Clone + Send;
+    /// In-memory position after an item.
+    type Checkpoint: Clone + Send;
     /// Remedy for an iterator in a child of its process.
     const REMEDY: &'static str;
 
     /// Reads until there is an item to take, or the end.
     fn fill(&mut self, ready: &Ready<Self>) -> impl Future<Output = ()> + Send;
 
-    fn mark(item: &Self::Item) -> Self::Mark;
+    fn checkpoint(item: &Self::Item) -> Self::Checkpoint;
 
-    /// Moves to a mark, and returns the one that moves back.
-    fn advance(position: &mut Self::Position, mark: Self::Mark) -> Self::Mark;
+    /// Moves to the checkpoint of an item, and returns the one that moves back.
+    fn advance(position: &mut Self::Position, checkpoint: Self::Checkpoint) -> Self::Checkpoint;
 
     /// Ends a position: nothing more is taken.
     fn close(_position: &mut Self::Position) {}
@@ -49,7 +49,7 @@ pub struct FeedState<S: Source> {
 pub enum Entry<S: Source> {
     Item(S::Item),
     /// An item that was made an object of Python and not returned.
-    Converted(Py<PyAny>, S::Mark),
+    Converted(Py<PyAny>, S::Checkpoint),
 }
 
 /// Outcome of taking an item.
@@ -62,10 +62,10 @@ pub enum Polled<T> {
 }
 
 impl<S: Source> Entry<S> {
-    pub fn mark(&self) -> S::Mark {
+    pub fn checkpoint(&self) -> S::Checkpoint {
         match self {
-            Self::Item(item) => S::mark(item),
-            Self::Converted(_, mark) => mark.clone(),
+            Self::Item(item) => S::checkpoint(item),
+            Self::Converted(_, checkpoint) => checkpoint.clone(),
         }
     }
 }
@@ -81,12 +81,12 @@ impl<S: Source> Ready<S> {
         self.0.lock()
     }
 
-    /// The next item, with the mark before it.
-    pub fn take(&self) -> Polled<(Entry<S>, S::Mark)> {
+    /// The next item, with the checkpoint before it.
+    pub fn take(&self) -> Polled<(Entry<S>, S::Checkpoint)> {
         let mut state = self.lock();
         match state.items.pop_front() {
             Some(Ok(entry)) => {
-                let before = S::advance(&mut state.position, entry.mark());
+                let before = S::advance(&mut state.position, entry.checkpoint());
                 Polled::Item((entry, before))
             }
             Some(Err(error)) => Polled::Failure(error),
@@ -96,7 +96,7 @@ impl<S: Source> Ready<S> {
     }
 
     /// Undoes the `take` that returned this item.
-    pub fn restore(&self, entry: Entry<S>, before: S::Mark) {
+    pub fn restore(&self, entry: Entry<S>, before: S::Checkpoint) {
         let mut state = self.lock();
         S::advance(&mut state.position, before);
         state.items.push_front(Ok(entry));
@@ -178,7 +178,7 @@ impl<S: Source> Feed<S> {
         Ok(async move {
             let mut source = source.lock().await;
             reader.store(process::id(), Ordering::Release);
-            let _mark = ReaderMark(reader);
+            let _guard = ReaderGuard(reader);
             // After the process of the reader is known, so that a close from now on ends the wait below.
             if ready.lock().ended {
                 *source = None;
@@ -207,16 +207,16 @@ impl<S: Source> Feed<S> {
             Polled::Pending => return Ok(Polled::Pending),
             Polled::Ended => return Ok(Polled::Ended),
         };
-        let mark = entry.mark();
-        let made = match entry {
+        let checkpoint = entry.checkpoint();
+        let value = match entry {
             Entry::Item(item) => make(item)?,
-            Entry::Converted(made, _) => made.into_bound(py),
+            Entry::Converted(value, _) => value.into_bound(py),
         };
         if let Err(raised) = py.check_signals() {
-            self.ready.restore(Entry::Converted(made.unbind(), mark), before);
+            self.ready.restore(Entry::Converted(value.unbind(), checkpoint), before);
             return Err(raised);
         }
-        Ok(Polled::Item(made))
+        Ok(Polled::Item(value))
     }
 
     /// Ends the source: nothing more is requested or returned.
@@ -238,9 +238,9 @@ impl<S: Source> Drop for Feed<S> {
     }
 }
 
-struct ReaderMark(Arc<AtomicU32>);
+struct ReaderGuard(Arc<AtomicU32>);
 
-impl Drop for ReaderMark {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Release);
     }

@@ -40,7 +40,7 @@ pub struct Follow {
 
 /// A position of a list, which is one of a set or the only one.
 #[derive(Clone)]
-pub struct ListMark {
+pub struct EventCheckpoint {
     cursor: FollowCursor,
     list: Option<usize>,
 }
@@ -48,7 +48,7 @@ pub struct ListMark {
 impl Source for FollowRun {
     type Item = FollowEvent;
     type Position = FollowCursor;
-    type Mark = ListMark;
+    type Checkpoint = EventCheckpoint;
     const REMEDY: &'static str = "query.follow(start=follow.cursor)";
 
     async fn fill(&mut self, ready: &Ready<Self>) {
@@ -56,31 +56,31 @@ impl Source for FollowRun {
         while !ready.has_item() {
             match self.next().await {
                 Ok(Some(FollowEvent { item: FollowItem::Moved, cursor, list })) => {
-                    ready.moved(ListMark { cursor, list })
+                    ready.moved(EventCheckpoint { cursor, list })
                 }
                 read => ready.push(read),
             }
         }
     }
 
-    fn mark(event: &FollowEvent) -> ListMark {
-        ListMark { cursor: event.cursor.clone(), list: event.list }
+    fn checkpoint(event: &FollowEvent) -> EventCheckpoint {
+        EventCheckpoint { cursor: event.cursor.clone(), list: event.list }
     }
 
-    fn advance(cursor: &mut FollowCursor, mark: ListMark) -> ListMark {
-        let list = mark.list;
-        ListMark { cursor: cursor.advance(mark.cursor, list), list }
+    fn advance(cursor: &mut FollowCursor, checkpoint: EventCheckpoint) -> EventCheckpoint {
+        let list = checkpoint.list;
+        EventCheckpoint { cursor: cursor.advance(checkpoint.cursor, list), list }
     }
 }
 
 impl Ready<FollowRun> {
     /// Takes a position without an event.
-    fn moved(&self, mark: ListMark) {
+    fn moved(&self, checkpoint: EventCheckpoint) {
         let mut state = self.lock();
         // Events of the list that were read before it and not taken have their own positions.
-        let is_behind = state.items.iter().flatten().any(|item| item.mark().list == mark.list);
+        let is_behind = state.items.iter().flatten().any(|item| item.checkpoint().list == checkpoint.list);
         if !state.ended && !is_behind {
-            FollowRun::advance(&mut state.position, mark);
+            FollowRun::advance(&mut state.position, checkpoint);
         }
     }
 }

@@ -77,8 +77,8 @@ impl Query {
     }
 
     /// The next `most` records of the query after those that the last run of another one, which is a part of it, returned.
-    fn _rest(&self, py: Python<'_>, most: u64, after: &Self) -> PyResult<Self> {
-        let start = self.start.rest(&after.cursor(), most)?;
+    fn _rest(&self, py: Python<'_>, max_items: u64, after: &Self) -> PyResult<Self> {
+        let start = self.start.rest(&after.cursor(), max_items)?;
         Ok(self.of_run(py, start))
     }
 

@@ -25,7 +25,7 @@ pub fn observer(py: Python<'_>, call: &str) -> Option<Box<dyn RunObserver>> {
         return None;
     }
     let begin = telemetry::begin(py)?;
-    match begin.call1(py, (call,)).and_then(|made| made.extract::<(Py<PyAny>, Py<PyAny>)>(py)) {
+    match begin.call1(py, (call,)).and_then(|observation| observation.extract::<(Py<PyAny>, Py<PyAny>)>(py)) {
         Ok((context, end)) => {
             Some(Box::new(ObservedRun { context: Arc::new(context), end, error: None, process: process::id() }))
         }

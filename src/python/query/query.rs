@@ -260,8 +260,9 @@ impl Query {
     #[doc = doc!(Query.partitions)]
     fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
-        let most = arguments::count("num_partitions", num_partitions)?;
-        let parts = block_on(py, slf.get().start.query().client(), slf.get().start.clone().partitions(most as u64))?;
+        let num_partitions = arguments::count("num_partitions", num_partitions)?;
+        let parts =
+            block_on(py, slf.get().start.query().client(), slf.get().start.clone().partitions(num_partitions as u64))?;
         let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().start.cursor()))?;
         let query = slf.get();
         let count = parts.len();

@@ -32,7 +32,7 @@ pub struct RunSource {
 
 /// Pages, batches and rows that were taken of a run.
 #[derive(Default)]
-pub struct Taken {
+pub struct TakenRows {
     /// Position after the last page or batch.
     checkpoint: Option<Checkpoint>,
     /// Rows of pages that are being taken by record. The last rows stay, for their checkpoint, until others follow.
@@ -58,14 +58,14 @@ impl Feed<RunSource> {
     pub fn of_run(run: Run, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
         let batches = Batches::new(run.query().record(), rows);
         let client = run.query().client().clone();
-        Self::new(&client, RunSource { run, kind, batches, max_rows }, Taken::default())
+        Self::new(&client, RunSource { run, kind, batches, max_rows }, TakenRows::default())
     }
 }
 
 impl Source for RunSource {
     type Item = RunItem;
-    type Position = Taken;
-    type Mark = Option<Checkpoint>;
+    type Position = TakenRows;
+    type Checkpoint = Option<Checkpoint>;
     const REMEDY: &'static str = "client.resume(query.cursor)";
 
     async fn fill(&mut self, ready: &Ready<Self>) {
@@ -86,18 +86,18 @@ impl Source for RunSource {
         }
     }
 
-    fn mark(item: &RunItem) -> Option<Checkpoint> {
+    fn checkpoint(item: &RunItem) -> Option<Checkpoint> {
         match item {
             RunItem::Page(page) => Some(page.checkpoint.clone()),
             RunItem::Batch(batch) => batch.checkpoint.clone(),
         }
     }
 
-    fn advance(taken: &mut Taken, mark: Option<Checkpoint>) -> Option<Checkpoint> {
-        std::mem::replace(&mut taken.checkpoint, mark)
+    fn advance(taken: &mut TakenRows, checkpoint: Option<Checkpoint>) -> Option<Checkpoint> {
+        std::mem::replace(&mut taken.checkpoint, checkpoint)
     }
 
-    fn close(taken: &mut Taken) {
+    fn close(taken: &mut TakenRows) {
         if let Some(rows) = taken.rows.front_mut() {
             rows.end = rows.row;
         }
@@ -131,7 +131,7 @@ impl RunSource {
 impl Ready<RunSource> {
     /// Position after the last item taken; `None` before the first.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        let Taken { checkpoint, rows } = &self.lock().position;
+        let TakenRows { checkpoint, rows } = &self.lock().position;
         rows.front().map(|rows| rows.page.checkpoint.at_row(rows.row)).or_else(|| checkpoint.clone())
     }
 

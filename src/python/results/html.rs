@@ -53,19 +53,19 @@ fn harmless(text: &str) -> String {
 }
 
 /// Text that is shortened in the middle, as hashes are.
-fn shorten(text: &str, most: usize) -> String {
+fn shorten(text: &str, max_chars: usize) -> String {
     let count = text.chars().count();
-    if count <= most {
+    if count <= max_chars {
         return text.to_owned();
     }
-    let head: String = text.chars().take(most / 2).collect();
-    let tail: String = text.chars().skip(count - most / 2 + 3).collect();
+    let head: String = text.chars().take(max_chars / 2).collect();
+    let tail: String = text.chars().skip(count - max_chars / 2 + 3).collect();
     format!("{head}…{tail}")
 }
 
 /// Text of a cell in one line of plain text, of at most about that many characters.
-pub fn excerpt(text: &str, most: usize) -> String {
-    shorten(&harmless(text), most)
+pub fn excerpt(text: &str, max_chars: usize) -> String {
+    shorten(&harmless(text), max_chars)
 }
 
 /// Text of a cell of a table. Addresses are shorter than other texts, so that what they sent is in sight next to them.

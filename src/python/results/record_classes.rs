@@ -73,7 +73,7 @@ pub fn _restore_record<'py>(name: &str, fields: &Bound<'py, PyDict>) -> PyResult
     let py = fields.py();
     let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
     let record = if fields.contains(QUERIED.name)? { record.with_queried() } else { record };
-    let made = Record::from_fields(record, Some(fields))?;
-    let columns = made.columns().select(Projection::of(record, &fields.keys().extract::<Vec<String>>()?));
-    view(py, Arc::new(columns), made.row())
+    let row = Record::from_fields(record, Some(fields))?;
+    let columns = row.columns().select(Projection::of(record, &fields.keys().extract::<Vec<String>>()?));
+    view(py, Arc::new(columns), row.row())
 }

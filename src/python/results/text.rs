@@ -19,10 +19,9 @@ impl Column {
     fn new(head: &ColumnHead, cells: impl Iterator<Item = String>) -> Self {
         let cells: Vec<_> = once(head.name.to_owned()).chain(cells).collect();
         let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let padded = cells.into_iter().map(|cell| match head.is_number {
-            true => format!("{cell:>width$}"),
-            false => format!("{cell:<width$}"),
-        });
+        let padded = cells
+            .into_iter()
+            .map(|cell| if head.is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") });
         Self { cells: padded.collect(), width }
     }
 }

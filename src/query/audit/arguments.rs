@@ -1,4 +1,5 @@
-//! `Arguments`: the values that records can have under the arguments of a query.
+//! `Arguments`: the values that records can have under the arguments of a query. The declaration says which column an argument
+//! bounds (`Param::bounds`); each bound becomes a condition here, and `Selector` drops the rows that do not meet it.
 
 use serde_json::{Map, Value as Json};
 

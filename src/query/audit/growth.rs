@@ -25,7 +25,7 @@ pub struct Growth {
     /// Length of the snapshot.
     length: Option<u64>,
     /// Greatest growth that was reported and is not confirmed by the head.
-    most: u64,
+    unconfirmed: u64,
     looks: u32,
     look: Look,
     is_contradicted: bool,
@@ -66,19 +66,19 @@ impl Growth {
         if seen.length != self.length {
             // The response from which the length is known reports no growth, whatever its count says.
             self.length = seen.length;
-            self.most = 0;
+            self.unconfirmed = 0;
             return;
         }
         let is_single = request.limit == 1 && response.rows.len() == 1;
         let length = if is_single { response.total.or(response.total_pages) } else { response.total };
         let growth = self.growth(length);
         let reported = growth.max(u64::try_from(seen.drift).unwrap_or(0));
-        if reported > self.most {
-            self.most = reported;
+        if reported > self.unconfirmed {
+            self.unconfirmed = reported;
             self.looks = 0;
         }
         let position = (request.page - 1).saturating_mul(request.limit);
-        if self.most == 0 || position > self.most + KEPT as u64 {
+        if self.unconfirmed == 0 || position > self.unconfirmed + KEPT as u64 {
             return;
         }
         let moved = (0..response.rows.len()).find_map(|row| {
@@ -87,8 +87,8 @@ impl Growth {
         });
         let Some(moved) = moved else { return };
         self.is_contradicted |= is_single && moved < growth;
-        if moved >= self.most {
-            self.most = 0;
+        if moved >= self.unconfirmed {
+            self.unconfirmed = 0;
         }
     }
 
@@ -108,7 +108,7 @@ impl Growth {
 
     pub fn is_open(&self) -> bool {
         let has_looks = self.looks < MAX_LOOKS || self.look != Look::One;
-        self.most > 0 && !self.head.is_empty() && !self.is_contradicted && has_looks
+        self.unconfirmed > 0 && !self.head.is_empty() && !self.is_contradicted && has_looks
     }
 
     /// The record that was the first of the list, if it has moved as far as was reported.
@@ -117,7 +117,7 @@ impl Growth {
             return PageRequest::of_audit(1, max_page_size);
         }
         self.looks += 1;
-        PageRequest::of_audit(self.most + 1, 1)
+        PageRequest::of_audit(self.unconfirmed + 1, 1)
     }
 
     /// Takes the response to that request. A record that is not known is newer, or has replaced the head. One below the head was
@@ -129,18 +129,18 @@ impl Growth {
                 self.is_of_head(rows.key(row)) && rows.block(row).is_some() && rows.height(row) > Some(height)
             });
             self.look = Look::One;
-            self.most = 0;
+            self.unconfirmed = 0;
             return;
         }
         let growth = self.growth(response.total.or(response.total_pages));
         // A part of the service that does not know of the growth may have answered.
-        if rows.len() == 1 && (self.is_of_head(rows.key(0)) || growth < self.most && rows.height(0) < self.top) {
+        if rows.len() == 1 && (self.is_of_head(rows.key(0)) || growth < self.unconfirmed && rows.height(0) < self.top) {
             return;
         }
         let height = if rows.len() == 1 { rows.height(0) } else { None };
         match height.filter(|height| Some(*height) < self.top) {
             Some(height) => self.look = Look::FirstPage(height),
-            None => self.most = 0,
+            None => self.unconfirmed = 0,
         }
     }
 }

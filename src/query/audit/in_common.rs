@@ -25,8 +25,8 @@ impl ListBlocks {
 
 #[derive(Debug)]
 struct Record {
-    /// Height and block of the record, if every list shows the same ones.
-    place: Option<(i64, u64)>,
+    /// Height and hash of the record's block, if every list shows the same ones.
+    block: Option<(i64, u64)>,
     shown_by: Vec<u32>,
     /// Other lists that should have it, by the values that it shows.
     others: Vec<u32>,
@@ -48,16 +48,16 @@ impl InCommon {
     }
 
     /// Takes a record of a list, with its height and block where they are known, and the other lists that should have it.
-    pub fn add(&mut self, list: u32, key: u64, place: Option<(i64, u64)>, others: &[u32]) {
-        if let Some((height, block)) = place {
+    pub fn add(&mut self, list: u32, key: u64, block: Option<(i64, u64)>, others: &[u32]) {
+        if let Some((height, hash)) = block {
             let of_list =
                 self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: BTreeMap::new(), lowest: height });
             of_list.lowest = of_list.lowest.min(height);
-            self.num_blocks += usize::from(of_list.blocks.insert(height, block).is_none());
+            self.num_blocks += usize::from(of_list.blocks.insert(height, hash).is_none());
         }
-        let record = self.records.entry(key).or_insert_with(|| Record { place, shown_by: vec![], others: vec![] });
-        if record.place != place {
-            record.place = None;
+        let record = self.records.entry(key).or_insert_with(|| Record { block, shown_by: vec![], others: vec![] });
+        if record.block != block {
+            record.block = None;
         }
         if !record.shown_by.contains(&list) {
             record.shown_by.push(list);
@@ -74,7 +74,7 @@ impl InCommon {
         let Some(of_list) = self.lists.get_mut(&list) else { return };
         self.num_blocks -= of_list.blocks.split_off(&(after_height + 1)).len();
         for record in self.records.values_mut() {
-            if record.place.is_some_and(|(height, _)| height > after_height) {
+            if record.block.is_some_and(|(height, _)| height > after_height) {
                 record.shown_by.retain(|shown_by| *shown_by != list);
             }
         }
@@ -94,7 +94,7 @@ impl InCommon {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
         for record in self.records.values() {
-            let Some((height, _)) = record.place else { continue };
+            let Some((height, _)) = record.block else { continue };
             for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
                 let has_read_it = self.lists.get(list).is_some_and(|of_list| of_list.has_read(height, self.distance));
                 let is_known = lowest.get(list).is_some_and(|lowest| *lowest <= height);

@@ -211,10 +211,10 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
         let mut there = read(subject, &rows);
         look(&mut there, &heights(&[]), 1).unwrap();
         assert!(look(&mut there, &heights(&[5]), 2).unwrap_err().contains("an earlier response showed"));
-        let mut gone = read(subject, &rows);
+        let mut deleted = read(subject, &rows);
         // The list has grown meanwhile.
-        (0..3).for_each(|_| look(&mut gone, &heights(&[7]), 2).unwrap());
-        assert!(!gone.is_open(&WHOLE));
+        (0..3).for_each(|_| look(&mut deleted, &heights(&[7]), 2).unwrap());
+        assert!(!deleted.is_open(&WHOLE));
         assert!(!read(subject, &rows).is_open(&End { is_whole: false, ..WHOLE }));
     }
 }

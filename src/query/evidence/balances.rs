@@ -35,9 +35,9 @@ pub struct Balances {
 struct Account {
     sum: i128,
     /// The most that the sum was above the records of a height, that height, and how often the sum was as much.
-    most: i128,
-    most_height: i64,
-    times_most: u8,
+    max_sum: i128,
+    max_height: i64,
+    times_max: u8,
     height: i64,
     /// True if its records have several heights.
     is_old: bool,
@@ -124,7 +124,7 @@ impl Balances {
             _ if self.has_unknown_receiver || !is_exact => None,
             _ => Some(false),
         };
-        let worst = self.known().max_by_key(|account| (account.overdrawn(), account.most().1));
+        let worst = self.known().max_by_key(|account| (account.overdrawn(), account.max_sum().1));
         Finding {
             law: law.name.into(),
             held,
@@ -132,7 +132,7 @@ impl Balances {
             missing: overdrawn as u64,
             violation: worst.filter(|account| account.overdrawn() > 0).map(|account| {
                 let amount = decimal(account.overdrawn());
-                let height = account.most().1;
+                let height = account.max_sum().1;
                 format!("an address sent {amount} more than it had received, up to height {height}")
             }),
             earlier: None,
@@ -143,33 +143,33 @@ impl Balances {
 
 impl Account {
     fn new(height: i64) -> Self {
-        Self { sum: 0, most: 0, most_height: height, times_most: 1, height, is_old: false, is_unknown: false }
+        Self { sum: 0, max_sum: 0, max_height: height, times_max: 1, height, is_old: false, is_unknown: false }
     }
 
     /// Compares the sum with the most that it was, after the records of a height.
     fn end_height(&mut self) {
-        if self.sum > self.most {
-            self.most = self.sum;
-            self.most_height = self.height;
-            self.times_most = 1;
-        } else if self.sum == self.most {
-            self.times_most = self.times_most.saturating_add(1).min(MAX_ZEROS);
+        if self.sum > self.max_sum {
+            self.max_sum = self.sum;
+            self.max_height = self.height;
+            self.times_max = 1;
+        } else if self.sum == self.max_sum {
+            self.times_max = self.times_max.saturating_add(1).min(MAX_ZEROS);
         }
     }
 
     /// Times that nothing was left of what the address had received, at most `MAX_ZEROS`.
     fn times_zero(&self) -> u8 {
-        if self.is_old && self.sum == self.most { self.times_most } else { 0 }
+        if self.is_old && self.sum == self.max_sum { self.times_max } else { 0 }
     }
 
     /// The most that the sum was, with the records of the current height, and that height.
-    fn most(&self) -> (i128, i64) {
-        if self.sum > self.most { (self.sum, self.height) } else { (self.most, self.most_height) }
+    fn max_sum(&self) -> (i128, i64) {
+        if self.sum > self.max_sum { (self.sum, self.height) } else { (self.max_sum, self.max_height) }
     }
 
     /// Units that it sent before it had them.
     fn overdrawn(&self) -> i128 {
-        self.most().0.saturating_sub(self.sum)
+        self.max_sum().0.saturating_sub(self.sum)
     }
 }
 

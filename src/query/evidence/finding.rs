@@ -29,7 +29,7 @@ impl Finding {
         };
         self.checked += other.checked;
         self.missing += other.missing;
-        self.earlier = self.earlier.zip(other.earlier).map(|(one, two)| one + two);
+        self.earlier = self.earlier.zip(other.earlier).map(|(left, right)| left + right);
         if self.violation.is_none() {
             self.violation = other.violation;
         }

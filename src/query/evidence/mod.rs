@@ -74,7 +74,8 @@ impl Evidence {
                 Rule::Balances(_) => Check::Balances(Balances::new()),
             };
             if let Rule::Custody(moves) | Rule::Balances(moves) = &law.rule {
-                evidence.moves = interface::endpoint(endpoint).and_then(|one| Positions::of(moves, one.record()));
+                evidence.moves =
+                    interface::endpoint(endpoint).and_then(|endpoint| Positions::of(moves, endpoint.record()));
             }
             evidence.checks.push((law, check));
         }

@@ -120,9 +120,10 @@ impl Numbers {
     fn in_words(&self, low: i64, high: i64) -> String {
         let number = self.rule.number;
         let of = self.name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-        match low == high {
-            true => format!("no record{of} has {number} {low}"),
-            false => format!("no record{of} has {number} {low} to {high}"),
+        if low == high {
+            format!("no record{of} has {number} {low}")
+        } else {
+            format!("no record{of} has {number} {low} to {high}")
         }
     }
 

@@ -26,7 +26,7 @@ fn rows(call: &str, records: &[&[(&str, &str)]]) -> Columns {
 fn found(arguments: &[(&str, &str)], law: &str, records: &Columns, part: Range<usize>) -> Option<Finding> {
     let argument = |name: &str| arguments.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
     let begin = if part.start == 0 { Part::FromFirst } else { Part::FromOther };
-    let call = LAWS.iter().find(|one| one.name == law).unwrap().endpoint;
+    let call = LAWS.iter().find(|known| known.name == law).unwrap().endpoint;
     let mut evidence = Evidence::of(call, begin, argument);
     part.clone().for_each(|row| evidence.add(&records.slice(row, 1)));
     evidence.findings(part.end == records.rows()).into_iter().find(|finding| finding.law == law)

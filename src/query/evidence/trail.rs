@@ -27,7 +27,7 @@ impl Holders {
     fn may_be(&self, holder: u64) -> bool {
         match self {
             Self::Unknown => true,
-            Self::One(one) => *one == holder,
+            Self::One(single) => *single == holder,
             Self::Several(several) => several.contains(&holder),
         }
     }
@@ -79,7 +79,7 @@ impl Trail {
             [] => None,
             // An id that is minted again may have been burned without a transfer.
             [NO_HOLDER, ..] => Some(Holders::Unknown),
-            [one] => Some(Holders::One(one)),
+            [single] => Some(Holders::One(single)),
             _ => Some(Holders::Several(before.into())),
         }
     }
@@ -176,7 +176,7 @@ mod tests {
                 let expected = match by_trying(trail, &after)[..] {
                     [] => None,
                     [MINTED, ..] => Some(Holders::Unknown),
-                    [one] => Some(Holders::One(one)),
+                    [single] => Some(Holders::One(single)),
                     ref holders => several(holders),
                 };
                 assert_eq!(before(trail, &after), expected, "{trail:x?} {after:x?}");

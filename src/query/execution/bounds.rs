@@ -35,16 +35,16 @@ impl Bounds {
         Self {
             expected: self.expected.saturating_add(other.expected),
             low: self.low.saturating_add(other.low),
-            high: self.high.zip(other.high).map(|(one, two)| one.saturating_add(two)),
+            high: self.high.zip(other.high).map(|(left, right)| left.saturating_add(right)),
         }
     }
 
     /// At most `most`.
-    pub fn limited_to(self, most: u64) -> Self {
-        let high = self.high.map_or(most, |high| high.min(most));
+    pub fn limited_to(self, max: u64) -> Self {
+        let high = self.high.map_or(max, |high| high.min(max));
         Self {
-            expected: if self.high.is_some() { self.expected.min(most) } else { most },
-            low: self.low.min(most),
+            expected: if self.high.is_some() { self.expected.min(max) } else { max },
+            low: self.low.min(max),
             high: Some(high),
         }
     }

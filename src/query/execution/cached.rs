@@ -80,7 +80,7 @@ fn is_provisional(columns: &Columns, row: usize) -> bool {
 }
 
 /// The highest block up to a height, if the records have the hash of their block.
-fn highest_block(records: &Records, most: i64) -> Option<Anchor> {
-    let blocks = records.chunks().iter().filter_map(|chunk| highest_block_of(chunk, most));
+fn highest_block(records: &Records, max_height: i64) -> Option<Anchor> {
+    let blocks = records.chunks().iter().filter_map(|chunk| highest_block_of(chunk, max_height));
     blocks.max_by_key(|anchor| anchor.height)
 }

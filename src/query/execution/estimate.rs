@@ -264,8 +264,8 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
     // A block takes a page, and another for every 50 records; where they begin among the blocks is not known.
     let further = records.map(|records| pages_of(query, records));
     let likely = further.expected - further.expected.min(count) / 2;
-    let most = further.high.unwrap_or(further.expected);
-    Ok(Size::of_pages(records, Bounds::between(count, count.saturating_add(likely), count.saturating_add(most))))
+    let max_further = further.high.unwrap_or(further.expected);
+    Ok(Size::of_pages(records, Bounds::between(count, count.saturating_add(likely), count.saturating_add(max_further))))
 }
 
 /// Size of heights that are taken to have no records. One of them shows how the service says so; `None` if it has some.
@@ -286,8 +286,8 @@ fn sampled_sizes(query: &Query, slices: &[u64], pages: &[Page]) -> Vec<Size> {
 }
 
 /// Up to `most` of `count` slices, evenly distributed.
-fn evenly(first: u64, count: u64, most: u64) -> Vec<u64> {
-    let samples = count.min(most);
+fn evenly(first: u64, count: u64, max_samples: u64) -> Vec<u64> {
+    let samples = count.min(max_samples);
     let halves = 2 * u128::from(samples);
     (0..samples).map(|sample| first + ((2 * u128::from(sample) + 1) * u128::from(count) / halves) as u64).collect()
 }
@@ -295,20 +295,20 @@ fn evenly(first: u64, count: u64, most: u64) -> Vec<u64> {
 /// The estimate of a run that ends at the limit of the query.
 fn limited(query: &Query, size: Size, all: u64) -> Estimate {
     let Size { records, pages, requests } = size;
-    let Some(most) = query.max_items() else {
+    let Some(max_items) = query.max_items() else {
         return Estimate { num_slices: all, pages, requests, records, ..Estimate::default() };
     };
     if all == 1 {
-        let records = records.limited_to(most);
+        let records = records.limited_to(max_items);
         return Estimate { num_slices: 1, pages, requests, records, ..Estimate::default() };
     }
     // Slices are read one after the other until there are enough records.
-    let share = (most as f64 / (records.expected as f64).max(1.0)).min(1.0);
+    let share = (max_items as f64 / (records.expected as f64).max(1.0)).min(1.0);
     Estimate {
         num_slices: share_of(all, share),
         pages: bounds_of_share(pages, share),
         requests: bounds_of_share(requests, share),
-        records: records.limited_to(most),
+        records: records.limited_to(max_items),
         ..Estimate::default()
     }
 }

@@ -369,10 +369,13 @@ fn ranges(list: &Query) -> Ranges {
     let is_range = start.is_some_and(|param| matches!(param.role, ParamRole::RangeStart(..)));
     let height = endpoint.param("height");
     let by_height = height.is_some_and(|param| param.bounds.contains(&("height", Bound::Equal)));
-    match (is_range, by_height) {
-        (true, _) => Ranges::List,
-        (false, true) if endpoint.counts() => Ranges::ByCount,
-        (false, true) => Ranges::ByHeight,
-        (false, false) => Ranges::None,
+    if is_range {
+        Ranges::List
+    } else if !by_height {
+        Ranges::None
+    } else if endpoint.counts() {
+        Ranges::ByCount
+    } else {
+        Ranges::ByHeight
     }
 }

@@ -144,8 +144,8 @@ pub(super) fn heights(columns: &Columns) -> impl DoubleEndedIterator<Item = Opti
 }
 
 /// The highest block up to a height, if the rows have the hash of their block.
-pub(super) fn highest_block_of(columns: &Columns, most: i64) -> Option<Anchor> {
+pub(super) fn highest_block_of(columns: &Columns, max_height: i64) -> Option<Anchor> {
     let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, block_hash(columns, row)?)));
-    let (height, hash) = rows.filter(|(height, _)| *height <= most).max_by_key(|(height, _)| *height)?;
+    let (height, hash) = rows.filter(|(height, _)| *height <= max_height).max_by_key(|(height, _)| *height)?;
     Some(Anchor { height, block_hash: hash.to_owned() })
 }

@@ -4,7 +4,7 @@ use crate::query::request::Query;
 use crate::query::results::Progress;
 
 /// Position of a run after a page.
-pub(super) struct Position {
+pub(super) struct RunPosition {
     pub slice: u64,
     pub offset: u64,
     /// Slice and offset at which the run began: those of its cursor, if it continues an earlier one.
@@ -15,7 +15,7 @@ pub(super) struct Position {
 /// `total_pages` pages.
 pub(super) fn progress(
     query: &Query,
-    position: &Position,
+    position: &RunPosition,
     total: Option<u64>,
     total_pages: Option<u64>,
     pages: u64,

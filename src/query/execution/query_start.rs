@@ -48,12 +48,12 @@ impl QueryStart {
 
     /// The position of a cursor in this query's only slice, from where at most `most` records are wanted. The cursor may be
     /// that of a run that was limited so.
-    pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
+    pub fn rest(&self, cursor: &str, max_items: u64) -> Result<Self, Error> {
         self.query.reject_set("an export")?;
         let cursor = Cursor::parse(self.query.client(), cursor, None)?.1;
         let returned = cursor.offset.saturating_sub(self.first().offset);
         let left = self.query.max_items().map_or(u64::MAX, |wanted| wanted.saturating_sub(returned));
-        let cursor = cursor.limited_to(most.min(left));
+        let cursor = cursor.limited_to(max_items.min(left));
         let query = cursor.query(self.query.client(), self.query.endpoint())?;
         Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
     }

@@ -134,7 +134,7 @@ pub(super) fn records_between(
     wanted.sort_by_key(|row| row.height);
     let mut built = RecordsBuilder::new(record, StringLayout::Utf8);
     let count = wanted.len();
-    for of_page in wanted.chunk_by(|one, other| one.page == other.page) {
+    for of_page in wanted.chunk_by(|left, right| left.page == right.page) {
         let rows: Vec<u32> = of_page.iter().map(|wanted| wanted.row).collect();
         let page = &pages[of_page[0].page];
         built.push(&page.columns.take(&rows), count.saturating_sub(built.rows() + rows.len()));

@@ -176,7 +176,7 @@ impl Run {
     /// Reads a range of heights from this one on, before its start. The records below it are known.
     pub(super) fn continue_after(&mut self, known: &Records, height: i64, max_items: Option<u64>) -> Result<(), Error> {
         let rest = self.query.from_height(height)?;
-        self.query = max_items.map_or_else(|| rest.clone(), |most| rest.limited_to(most));
+        self.query = max_items.map_or_else(|| rest.clone(), |max_items| rest.limited_to(max_items));
         let output = &mut self.output;
         output.report.update(|report| report.records += known.len() as u64);
         for columns in known.chunks() {
@@ -255,7 +255,7 @@ impl Run {
             self.output.evidence = evidence_of(&self.query, part)?;
         }
         if let Some(start) = start {
-            if self.query.slices().is_last_look(start.slice) {
+            if self.query.slices().is_final_look(start.slice) {
                 self.fetchers.push_back(self.open(start.slice));
             } else if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
@@ -310,12 +310,12 @@ impl Run {
     async fn next_page_or_drift(&mut self) -> Result<Option<Page>, Error> {
         self.start().await?;
         loop {
-            self.current.mark(&self.output);
+            self.current.save(&self.output);
             let is_stopped = self.remaining() == Some(0);
             if is_stopped {
                 self.stop();
             }
-            self.skip_last_look();
+            self.skip_final_look();
             self.send_requests();
             let Some(fetcher) = self.fetchers.front_mut() else {
                 self.finish();
@@ -364,7 +364,7 @@ impl Run {
 
     /// Records still wanted, where there is a limit.
     fn remaining(&self) -> Option<u64> {
-        self.query.max_items().map(|most| most.saturating_sub(self.output.delivered))
+        self.query.max_items().map(|max_items| max_items.saturating_sub(self.output.delivered))
     }
 }
 

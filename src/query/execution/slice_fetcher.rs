@@ -95,7 +95,7 @@ impl SliceFetcher {
     }
 
     /// The last slice of a divided list: a look at the list, of which nothing is read.
-    pub fn last_look(query: &Query, slice: u64, end: &ListCheckpoint) -> Self {
+    pub fn final_look(query: &Query, slice: u64, end: &ListCheckpoint) -> Self {
         let list = ListReader::resumed(list_spec(query, None), end.end(), end);
         let audit = ListAudit::new(subject(query, None), end.end(), &[]).after_first_page(end.first_page());
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }

@@ -38,8 +38,8 @@ pub(super) fn requests_of(spec: ListSpec, length: u64, concurrency: usize) -> u6
             reader.stop();
             in_flight.clear();
         }
-        let most = u64::try_from(concurrency).unwrap_or(u64::MAX).min(left.div_ceil(page_size)).max(1);
-        while (in_flight.len() as u64) < most
+        let max_in_flight = u64::try_from(concurrency).unwrap_or(u64::MAX).min(left.div_ceil(page_size)).max(1);
+        while (in_flight.len() as u64) < max_in_flight
             && let Some(request) = reader.next_request(in_flight.len())
         {
             in_flight.push_back(request);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::columns::Columns;
-use crate::query::results::{KeyedRows, Seen, SeenLog};
+use crate::query::results::{KeyedRows, SeenLog, SeenRecord};
 use crate::query::snapshot::Rows as _;
 
 /// Entries that are kept before those of ended lists are removed for the first time.
@@ -18,7 +18,7 @@ pub(super) struct Unique {
 }
 
 impl Unique {
-    pub fn new(earlier: Vec<Seen>) -> Self {
+    pub fn new(earlier: Vec<SeenRecord>) -> Self {
         Self {
             returned_by: earlier.iter().map(|seen| (seen.key, seen.returned_by)).collect(),
             log: SeenLog::new(earlier),
@@ -54,8 +54,8 @@ impl Unique {
                 continue;
             }
             kept.push(row as u32);
-            let seen = others.iter().map(|other| Seen { key, returned_by: this, other: *other });
-            let open: Vec<Seen> = seen.filter(|seen| seen.is_open(&has_ended)).collect();
+            let seen = others.iter().map(|other| SeenRecord { key, returned_by: this, other: *other });
+            let open: Vec<SeenRecord> = seen.filter(|seen| seen.is_open(&has_ended)).collect();
             if by.is_none() && !open.is_empty() {
                 self.returned_by.insert(key, this);
                 open.into_iter().for_each(|seen| self.log.push(seen));

@@ -161,13 +161,14 @@ impl Responses {
 
     /// The height of a block from which on a response of a round counts fewer records than a discarded one.
     fn fewer_than_counted(&self, round: &Self) -> Option<i64> {
-        let mut least: HashMap<Block, u64> = HashMap::new();
+        let mut min_counts: HashMap<Block, u64> = HashMap::new();
         for (block, count) in self.latest.iter().flat_map(|response| response.shown.counts()) {
-            let known = least.entry(block).or_default();
+            let known = min_counts.entry(block).or_default();
             *known = (*known).max(*count.start());
         }
         let mut counts = round.latest.iter().flat_map(|response| response.shown.counts());
-        let fewer = counts.find(|(block, count)| least.get(block).is_some_and(|least| least > count.end()));
+        let fewer =
+            counts.find(|(block, count)| min_counts.get(block).is_some_and(|min_count| min_count > count.end()));
         fewer.map(|((height, _), _)| height)
     }
 }

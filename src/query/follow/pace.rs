@@ -6,7 +6,7 @@ use super::spec::Poll;
 
 /// Shortest interval: a follower of a fast chain takes one request each second from the rate limit of its account.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest interval: a list that was at rest for hours is noticed to grow within a minute.
+/// Longest interval: a list that was stable for hours is noticed to grow within a minute.
 const MAX_INTERVAL: Duration = Duration::from_secs(60);
 /// Interval before a rate was observed.
 const FIRST_INTERVAL: Duration = Duration::from_secs(2);

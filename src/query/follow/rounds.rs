@@ -149,9 +149,10 @@ impl Follower {
     pub(super) fn last_round(&self, top: i64, position: i64) -> LastRound {
         let reading = &self.round.reading;
         let first = position.saturating_add(1);
-        let held = match reading.complete_from() <= first {
-            true => reading.heights(first, top).next().map(|lowest| lowest.height),
-            false => Some(first),
+        let held = if reading.complete_from() <= first {
+            reading.heights(first, top).next().map(|lowest| lowest.height)
+        } else {
+            Some(first)
         };
         LastRound { first_page: self.round.first_page, top, held, head: self.head }
     }

@@ -155,22 +155,29 @@ impl FollowSpec {
 
     /// Advice on a list that cannot be followed from its position.
     fn way_out(&self) -> Message {
-        match (self.changes, self.is_of_set) {
-            (Changes::Held, false) => Message::new("drop the records from that height on and continue with ")
+        if self.is_of_set {
+            return self.way_out_of_set();
+        }
+        match self.changes {
+            Changes::Held => Message::new("drop the records from that height on and continue with ")
                 .parameter("undo")
                 .text(", or begin again with a larger ")
                 .parameter("settle")
                 .text(format!(" than {}", self.settle)),
-            (Changes::Undone, false) => {
-                Message::new("drop all records that were delivered, and begin again with a larger ")
-                    .parameter("settle")
-                    .text(format!(" than {}", self.settle))
-            }
-            (Changes::Held, true) => Message::new(
+            Changes::Undone => Message::new("drop all records that were delivered, and begin again with a larger ")
+                .parameter("settle")
+                .text(format!(" than {}", self.settle)),
+        }
+    }
+
+    /// Advice on one list of a set that cannot be followed from its position.
+    fn way_out_of_set(&self) -> Message {
+        match self.changes {
+            Changes::Held => Message::new(
                 "to have the list again, export to another directory, or follow from the beginning, or with ",
             )
             .parameter("undo"),
-            (Changes::Undone, true) => {
+            Changes::Undone => {
                 Message::new("to have the list again, pass reset=True to sync, or follow from the beginning")
             }
         }
@@ -182,10 +189,8 @@ impl FollowSpec {
             "the list is empty, and had records up to height {highest} when it was read last; check the arguments, \
              base_url and the deployment"
         );
-        let problem = match self.is_of_set {
-            true => Message::new(format!("{problem}; ")).append(self.way_out()),
-            false => problem.into(),
-        };
+        let problem =
+            if self.is_of_set { Message::new(format!("{problem}; ")).append(self.way_out()) } else { problem.into() };
         Error::Reorganization { endpoint: self.endpoint, height: highest, problem }
     }
 

@@ -50,16 +50,20 @@ impl Query {
             let is_given = self.args().iter().any(|(given, _)| given == param.name);
             let is_time = param.kind == ParamKind::Time;
             let name = param.name.to_owned();
-            match (is_given, param.range_end(), param.role) {
+            if !is_given {
                 // The upper end needs the lower one, which may be passed alone.
-                (false, Some(RangeEnd::Upper), ParamRole::ExpandedRange(..) | ParamRole::TimeOfHeight(..))
-                | (true, None, _) => {}
-                (false, ..) => passed.push(Narrowing::Pass(name)),
-                (true, Some(RangeEnd::Lower), _) if is_time => moved.push(Narrowing::Later(name)),
-                (true, Some(RangeEnd::Lower), _) => moved.push(Narrowing::Higher(name)),
-                (true, Some(RangeEnd::Upper), _) if is_time => moved.push(Narrowing::Earlier(name)),
-                (true, Some(RangeEnd::Upper), _) => moved.push(Narrowing::Lower(name)),
+                let needs_lower = matches!(param.role, ParamRole::ExpandedRange(..) | ParamRole::TimeOfHeight(..));
+                if !(needs_lower && param.range_end() == Some(RangeEnd::Upper)) {
+                    passed.push(Narrowing::Pass(name));
+                }
+                continue;
             }
+            moved.extend(param.range_end().map(|end| match end {
+                RangeEnd::Lower if is_time => Narrowing::Later(name),
+                RangeEnd::Lower => Narrowing::Higher(name),
+                RangeEnd::Upper if is_time => Narrowing::Earlier(name),
+                RangeEnd::Upper => Narrowing::Lower(name),
+            }));
         }
         passed.append(&mut moved);
         (!passed.is_empty()).then_some(Hint::NarrowQuery(passed))
@@ -79,8 +83,8 @@ impl Query {
 
     /// Advice for a list that could not be read.
     pub(in crate::query) fn retry_hints(&self) -> Vec<Hint> {
-        let most = self.max_page_size().unwrap_or(0);
-        let larger = (self.page_size() < most).then(|| Hint::raise(&["page_size"]));
+        let max_page_size = self.max_page_size().unwrap_or(0);
+        let larger = (self.page_size() < max_page_size).then(|| Hint::raise(&["page_size"]));
         larger.into_iter().chain(self.narrowing()).chain([Hint::RetryLater]).collect()
     }
 }

@@ -121,10 +121,10 @@ mod tests {
     #[test]
     fn numbers_are_ordered_by_value() {
         let texts = ["0", "0.1", "0.10", "1e-3", "1.5", "12", "115792089237316195423570985008687907853269984665"];
-        for one in texts {
-            for other in texts {
-                let expected = one.parse::<f64>().unwrap().partial_cmp(&other.parse().unwrap()).unwrap();
-                assert_eq!(decimal(one).cmp(&decimal(other)), expected, "{one} {other}");
+        for left in texts {
+            for right in texts {
+                let expected = left.parse::<f64>().unwrap().partial_cmp(&right.parse().unwrap()).unwrap();
+                assert_eq!(decimal(left).cmp(&decimal(right)), expected, "{left} {right}");
             }
         }
         assert!(Decimal::parse("-1").is_none() && Decimal::parse("x").is_none());

@@ -230,7 +230,7 @@ impl Query {
     pub fn display_args(&self) -> Vec<(&'static str, String)> {
         let mut shown = params::display(self.endpoint, &self.args);
         shown.extend(self.options.page_size.map(|size| ("page_size", size.to_string())));
-        shown.extend(self.max_items.map(|most| ("max_items", most.to_string())));
+        shown.extend(self.max_items.map(|max_items| ("max_items", max_items.to_string())));
         if self.options.unique {
             shown.push(("unique", "True".to_owned()));
         }
@@ -337,14 +337,14 @@ impl Query {
     }
 }
 
-fn checked_max_items(most: i64) -> Result<u64, Error> {
-    u64::try_from(most).map_err(|_| Error::parameter("max_items", format!("({most}) must be >= 0")))
+fn checked_max_items(max_items: i64) -> Result<u64, Error> {
+    u64::try_from(max_items).map_err(|_| Error::parameter("max_items", format!("({max_items}) must be >= 0")))
 }
 
 /// Number of records of a page. The maximum takes the fewest requests; a smaller limit needs no more records than it returns.
 fn checked_page_size(requested: Option<i64>, max: u32, max_items: Option<u64>) -> Result<u32, Error> {
     let Some(size) = requested else {
-        return Ok(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32));
+        return Ok(max_items.map_or(max, |max_items| max_items.clamp(1, u64::from(max)) as u32));
     };
     let fitting = u32::try_from(size).ok().filter(|size| (1..=max).contains(size));
     fitting.ok_or_else(|| Error::parameter("page_size", format!("({size}) must be between 1 and {max}")))

@@ -103,11 +103,10 @@ impl ValueRange {
         let cuts: BTreeSet<usize> =
             (1..parts).filter_map(|part| nearest_step(&values, part * values.len() / parts)).collect();
         let edges: Vec<Edge> = cuts.into_iter().map(|cut| Edge::between(&values[cut - 1], &values[cut])).collect();
-        match (edges.is_empty(), values.first()) {
-            (true, None) => Vec::new(),
-            (true, Some(value)) => self.around(value, records),
-            (false, _) => self.cut_at(edges, records),
+        if !edges.is_empty() {
+            return self.cut_at(edges, records);
         }
+        values.first().map_or_else(Vec::new, |value| self.around(value, records))
     }
 
     /// The values below one, this one, and those above it. A step between two amounts is at least 10^-18.
@@ -205,8 +204,8 @@ mod tests {
 
     #[test]
     fn neighbors_in_the_eighteenth_decimal_and_numbers_of_78_digits_are_split() {
-        let most = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
-        for (low, high) in [("0.000000000000000001", "0.000000000000000002"), ("1", most), ("9.9", "1e1")] {
+        let largest = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+        for (low, high) in [("0.000000000000000001", "0.000000000000000002"), ("1", largest), ("9.9", "1e1")] {
             let parts = split(&ValueRange::all(), &[low, high], 2);
             assert_eq!(parts.len(), 2);
             assert!(parts[0].contains(low) && !parts[0].contains(high) && parts[1].contains(high));

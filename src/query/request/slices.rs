@@ -16,7 +16,7 @@ pub enum Slices {
     },
     /// One list for each range of at most a year, both ends included.
     Times(Vec<TimeRange>),
-    /// A list that is longer than the result window: itself, then parts of it by the values of a filter, and at last a look
+    /// A list that is longer than the result window: itself, then parts of it by the values of a filter, and at last a final look
     /// at itself.
     Divided {
         divider: Divider,
@@ -140,7 +140,7 @@ impl Slices {
     }
 
     /// True for the last slice of a divided list.
-    pub fn is_last_look(&self, slice: u64) -> bool {
+    pub fn is_final_look(&self, slice: u64) -> bool {
         matches!(self, Self::Divided { .. }) && slice + 1 == self.count()
     }
 

@@ -194,8 +194,8 @@ impl Cursor {
     }
 
     /// Cursor of this position, from where `most` records are wanted.
-    pub(in crate::query) fn limited_to(mut self, most: u64) -> Self {
-        self.options.max_items = Some(i64::try_from(most).unwrap_or(i64::MAX));
+    pub(in crate::query) fn limited_to(mut self, max_items: u64) -> Self {
+        self.options.max_items = Some(i64::try_from(max_items).unwrap_or(i64::MAX));
         self
     }
 

@@ -17,7 +17,7 @@ pub struct Division {
     /// Number of them that are still to be returned.
     pub remaining: u64,
     pub ranges: Arc<[ValueRange]>,
-    /// The end of the list, with records that the last look finds again.
+    /// The end of the list, with records that the final look finds again.
     pub list: ListCheckpoint,
 }
 

@@ -27,7 +27,8 @@ pub struct Checkpoint {
     row: usize,
 }
 
-/// A returned page and what it takes to continue after any of its rows. Each kind of slice has its own.
+/// A returned page and what it takes to continue after any of its rows. Cursors are made here, when one is asked for: those
+/// of each kind of slice in `execution/run/resume.rs`, those of sets in `execution/set/page.rs`.
 pub(in crate::query) trait Resume: Send + Sync {
     /// The cursor after `row` rows.
     fn cursor(&self, row: usize) -> Cursor;

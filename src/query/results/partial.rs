@@ -28,7 +28,7 @@ enum Retained {
 }
 
 /// A number of collected records, and the position after them.
-pub struct PartialMark {
+pub struct SavedPartial {
     rows: usize,
     after: Option<Checkpoint>,
 }
@@ -78,18 +78,18 @@ impl Partial {
     }
 
     /// The records that a run has collected so far, for `rewind`; `None` for a run that streams.
-    pub(in crate::query) fn mark(&self) -> Option<PartialMark> {
+    pub(in crate::query) fn save(&self) -> Option<SavedPartial> {
         match &*self.lock() {
-            Retained::All(builder, after) => Some(PartialMark { rows: builder.rows(), after: after.clone() }),
+            Retained::All(builder, after) => Some(SavedPartial { rows: builder.rows(), after: after.clone() }),
             Retained::Latest(_) => None,
         }
     }
 
-    /// Discards the records collected since the mark.
-    pub(in crate::query) fn rewind(&self, mark: &PartialMark) {
+    /// Discards the records collected since they were saved.
+    pub(in crate::query) fn rewind(&self, saved: &SavedPartial) {
         if let Retained::All(builder, after) = &mut *self.lock() {
-            builder.truncate(mark.rows);
-            after.clone_from(&mark.after);
+            builder.truncate(saved.rows);
+            after.clone_from(&saved.after);
         }
     }
 

@@ -385,11 +385,13 @@ impl SharedReport {
 
 impl Report {
     pub fn state(&self) -> Completeness {
-        match (self.complete, self.reasons.is_empty()) {
-            (true, _) => Completeness::Complete,
-            (false, false) => Completeness::Incomplete,
+        if self.complete {
+            Completeness::Complete
+        } else if self.reasons.is_empty() {
             // A run that ends without a reason is complete.
-            (false, true) => Completeness::Unfinished,
+            Completeness::Unfinished
+        } else {
+            Completeness::Incomplete
         }
     }
 

@@ -9,14 +9,14 @@ use crate::process::ForkSafeMutex;
 /// A record that a list returned, and another list that may return it as well. Lists are indices, or ranks in a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
-pub struct Seen {
+pub struct SeenRecord {
     pub key: u64,
     pub returned_by: u32,
     /// A list, or `ANY_LIST`.
     pub other: u32,
 }
 
-impl Seen {
+impl SeenRecord {
     /// True if the other list may still return the record.
     pub fn is_open(&self, has_ended: impl Fn(usize) -> bool) -> bool {
         self.other == ANY_LIST || !has_ended(self.other as usize)
@@ -30,14 +30,14 @@ impl Seen {
     }
 }
 
-impl From<(u64, u32, u32)> for Seen {
+impl From<(u64, u32, u32)> for SeenRecord {
     fn from((key, returned_by, other): (u64, u32, u32)) -> Self {
         Self { key, returned_by, other }
     }
 }
 
-impl From<Seen> for (u64, u32, u32) {
-    fn from(seen: Seen) -> Self {
+impl From<SeenRecord> for (u64, u32, u32) {
+    fn from(seen: SeenRecord) -> Self {
         (seen.key, seen.returned_by, seen.other)
     }
 }
@@ -48,17 +48,17 @@ pub const ANY_LIST: u32 = u32::MAX;
 /// The log up to a position. Clones share the entries, and what was added later is not part of them.
 #[derive(Clone, Default)]
 pub struct SeenLog {
-    entries: Arc<ForkSafeMutex<Vec<Seen>>>,
+    entries: Arc<ForkSafeMutex<Vec<SeenRecord>>>,
     len: usize,
 }
 
 impl SeenLog {
-    pub fn new(entries: Vec<Seen>) -> Self {
+    pub fn new(entries: Vec<SeenRecord>) -> Self {
         Self { len: entries.len(), entries: Arc::new(ForkSafeMutex::new(entries)) }
     }
 
     /// Adds an entry. Only the log with the last position may do so.
-    pub fn push(&mut self, seen: Seen) {
+    pub fn push(&mut self, seen: SeenRecord) {
         let entries = &mut self.entries.lock();
         debug_assert_eq!(entries.len(), self.len, "an earlier position does not grow");
         entries.push(seen);
@@ -69,7 +69,7 @@ impl SeenLog {
         self.len
     }
 
-    pub fn to_vec(&self) -> Vec<Seen> {
+    pub fn to_vec(&self) -> Vec<SeenRecord> {
         self.entries.lock()[..self.len].to_vec()
     }
 }

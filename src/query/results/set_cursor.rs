@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::seen::{ANY_LIST, Seen};
+use super::seen::{ANY_LIST, SeenRecord};
 use crate::message::Message;
 use crate::query::request::Members;
 
@@ -33,7 +33,7 @@ pub(in crate::query) struct SetCursor<P> {
     pub refused: Vec<(u32, Message)>,
     /// Records that were returned and that another list may return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenRecord>,
 }
 
 impl<P> SetCursor<P> {

@@ -58,13 +58,13 @@ impl ListCheckpoint {
     /// True if these numbers can be those of a list. A string from elsewhere may have others, with which offsets overflow.
     pub fn is_plausible(&self) -> bool {
         let Snapshot { total, min_length, page_limit, page_sizes, length, .. } = self.snapshot;
-        let lengths = [total.unwrap_or(0), length.exact().unwrap_or(0), min_length, page_limit, page_sizes.least];
+        let lengths = [total.unwrap_or(0), length.exact().unwrap_or(0), min_length, page_limit, page_sizes.min];
         let offsets = self.snapshot.anchors.iter().flatten().map(|(offset, _)| *offset);
         let mark = self.snapshot.mark.map_or(0, |(offset, _)| offset);
         let positions = [self.delivered.end(), self.drift.unsigned_abs(), mark];
         let are_small = lengths.into_iter().chain(positions).chain(offsets).all(|number| number <= MAX_OFFSET);
         let has_keys = self.delivered.keys().len() as u64 <= self.delivered.end();
-        are_small && has_keys && (1..=page_sizes.most).contains(&page_sizes.least)
+        are_small && has_keys && (1..=page_sizes.max).contains(&page_sizes.min)
     }
 
     /// The position for one of several partitions of the snapshot, between two cuts.
@@ -108,9 +108,9 @@ impl ListCheckpoint {
             self.delivered.push(keys.into_iter(), usize::MAX);
             return self;
         }
-        let most = if self.snapshot.total.is_some() { 0 } else { usize::MAX };
+        let max_keys = if self.snapshot.total.is_some() { 0 } else { usize::MAX };
         self.snapshot.add_first_difference(self.delivered.end(), (0..count).map(|row| rows.key(row)));
-        self.delivered.push((0..count).map(|row| rows.key(row)), most);
+        self.delivered.push((0..count).map(|row| rows.key(row)), max_keys);
         self.delivered = self.delivered.latest(CHECKPOINT_KEYS);
         self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self

@@ -60,6 +60,7 @@ impl CountedReader {
         self.list.set_next_page();
     }
 
+    /// Takes the rows of a page from the next record on. A page without it leads to another request for that record.
     fn on_page(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
             return Err(self.list.drift_error("a page ends below the last record of the list by its count"));
@@ -77,8 +78,12 @@ impl CountedReader {
             self.phase = if has_drifted { Phase::Around(Attempt::Expected) } else { next };
             return self.list.miss(view);
         }
+        // The rows continue the delivered records without a gap, if the counts are right.
+        debug_assert_eq!(offset + rows.start as i64, self.list.delivered.end() as i64);
         let are_mostly_known = rows.start * 2 > view.rows.len();
+        // A response may have more rows than a page. Without the last of them, it does not show the end.
         let is_within = rows.end < view.rows.len();
+        // A second response is used, whose offset is right only if no record below it was deleted.
         self.list.proof = Proof::FinalLook;
         let accepted = self.accept(view, rows);
         match self.phase {
@@ -100,6 +105,7 @@ impl CountedReader {
         }
     }
 
+    /// Takes the drift from one record alone, whose number of pages is a count as well. Its row is not used.
     fn on_measure(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let offset = self.list.snapshot.offset_of_one(view);
         if let Some(offset) = offset {
@@ -109,6 +115,7 @@ impl CountedReader {
         self.list.miss(view)
     }
 
+    /// Takes the next record alone.
     fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let Some(offset) = self.list.snapshot.offset_of_one(view) else {
             self.phase = Phase::Around(Attempt::Observed);
@@ -173,7 +180,7 @@ impl Reader for CountedReader {
         }
     }
 
-    fn look(&self, group: usize) -> PageRequest {
+    fn final_look(&self, group: usize) -> PageRequest {
         let position = self.list.position(self.list.reachable_anchor(group));
         let expected = position + self.list.drift.growth.expected();
         let position = if expected < self.list.spec.window() { expected } else { position };

@@ -14,7 +14,7 @@ pub struct Delivered {
 
 /// Evidence of the rows that a page shares with delivered records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shared {
+pub(super) enum SharedRows {
     /// At least two different keys.
     Distinct,
     /// One key, which occurs once on either side.
@@ -51,11 +51,11 @@ impl Delivered {
     }
 
     /// Adds records; keeps `most` keys.
-    pub fn push(&mut self, keys: impl ExactSizeIterator<Item = u64>, most: usize) {
+    pub fn push(&mut self, keys: impl ExactSizeIterator<Item = u64>, max_keys: usize) {
         self.end += keys.len() as u64;
-        if most > 0 {
+        if max_keys > 0 {
             self.keys.extend(keys);
-            self.keys.drain(..self.keys.len().saturating_sub(most));
+            self.keys.drain(..self.keys.len().saturating_sub(max_keys));
         }
         // Each key is that of a record.
         debug_assert!(self.keys.len() as u64 <= self.end);
@@ -84,12 +84,12 @@ impl Delivered {
 
     /// Every offset at which the rows that a page shares with the delivered records are equal to them, as far as both are
     /// known: all of them, or at least the last `min_equal`.
-    pub fn overlaps(&self, page: &[u64], min_equal: usize) -> impl Iterator<Item = (i64, Shared)> {
+    pub fn overlaps(&self, page: &[u64], min_equal: usize) -> impl Iterator<Item = (i64, SharedRows)> {
         let first = self.base() as i64 - page.len() as i64;
         (first..self.end as i64).filter_map(move |offset| Some((offset, self.shared(page, offset, min_equal)?)))
     }
 
-    fn shared(&self, page: &[u64], offset: i64, min_equal: usize) -> Option<Shared> {
+    fn shared(&self, page: &[u64], offset: i64, min_equal: usize) -> Option<SharedRows> {
         let base = self.base() as i64;
         let from = offset.max(base);
         let to = (offset + page.len() as i64).min(self.end as i64);
@@ -100,11 +100,11 @@ impl Delivered {
             return None;
         }
         let first = *known.last()?;
-        Some(match known[known.len() - equal..].iter().any(|key| *key != first) {
-            true => Shared::Distinct,
-            false if occurs_once(first, &self.keys) && occurs_once(first, page) => Shared::Unique,
-            false => Shared::Repeated,
-        })
+        if known[known.len() - equal..].iter().any(|key| *key != first) {
+            return Some(SharedRows::Distinct);
+        }
+        let is_unique = occurs_once(first, &self.keys) && occurs_once(first, page);
+        Some(if is_unique { SharedRows::Unique } else { SharedRows::Repeated })
     }
 }
 

@@ -71,7 +71,7 @@ impl ListReader {
         let reader = self.reader_mut();
         let request = match reader.list().stage {
             Stage::Ended(_) | Stage::Failed(_) => return None,
-            Stage::FinalLook { group, .. } => reader.look(group),
+            Stage::FinalLook { group, .. } => reader.final_look(group),
             Stage::Reading => reader.request(),
         };
         if in_flight > 0 && !(is_ahead && reader.allow_ahead(request.page)) {
@@ -101,7 +101,9 @@ impl ListReader {
         }
     }
 
+    /// Takes the response to the oldest request in flight. Returns the rows that come next in the result.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        // A count that the service cuts off says nothing about the length.
         let total = response.total.filter(|total| !self.spec().is_capped(*total));
         let response = &Response { total, ..*response };
         self.switch_to_counted(request, response);

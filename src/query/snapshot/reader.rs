@@ -48,7 +48,7 @@ pub(super) trait Reader {
     }
 
     /// Request for a record of the first page, by which the final look finds these anchors.
-    fn look(&self, group: usize) -> PageRequest {
+    fn final_look(&self, group: usize) -> PageRequest {
         self.list().one_record(self.list().anchor(group), Purpose::FinalLook)
     }
 

@@ -44,27 +44,30 @@ pub enum Proof {
 /// Page sizes that the API serves, as far as is known: another limit is served as the nearest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSizes {
-    pub least: u64,
-    pub most: u64,
+    // Cursors have these names.
+    #[serde(rename = "least")]
+    pub min: u64,
+    #[serde(rename = "most")]
+    pub max: u64,
 }
 
 impl Default for PageSizes {
     fn default() -> Self {
-        Self { least: 1, most: u64::MAX }
+        Self { min: 1, max: u64::MAX }
     }
 }
 
 impl PageSizes {
     pub fn served(self, limit: u64) -> u64 {
-        limit.clamp(self.least, self.most)
+        limit.clamp(self.min, self.max)
     }
 
     /// Returns the sizes after the API has answered `limit` with a page of `served` rows, where full pages have `page_rows`.
     #[must_use]
     fn learned(self, limit: u64, served: u64, page_rows: u64) -> Self {
         match served.cmp(&limit) {
-            Ordering::Less if self.least == 1 => Self { most: served, ..self },
-            Ordering::Greater => Self { least: page_rows, most: page_rows },
+            Ordering::Less if self.min == 1 => Self { max: served, ..self },
+            Ordering::Greater => Self { min: page_rows, max: page_rows },
             _ => self,
         }
     }
@@ -121,7 +124,9 @@ impl Snapshot {
         Self { total, min_length, page_limit, page_sizes, ..Self::default() }
     }
 
-    /// Offset of a response's first row. Counted from its end, the list does not change while it grows.
+    /// Offset of a response's first row, where the response has a count. New records are above the row, so that its position
+    /// has risen by as many as the list has grown. A deleted record below it would make the offset wrong: the final look
+    /// excludes that.
     pub(super) fn offset_by_count(&self, view: &View<'_>) -> Option<i64> {
         let drift = view.length()? as i64 - self.length.exact()? as i64;
         Some(view.position - drift)
@@ -144,7 +149,7 @@ impl Snapshot {
 
     /// True if pages have one size, whatever limit is requested.
     pub(super) fn has_fixed_pages(&self) -> bool {
-        self.page_sizes.least > 1
+        self.page_sizes.min > 1
     }
 
     /// Learns from a response which page sizes the API serves.
@@ -182,11 +187,11 @@ impl Snapshot {
 
     /// Takes as anchors the last of the first records that differ from all records above them: where records below it were
     /// deleted, one of those above is in the place of an anchor.
-    pub(super) fn set_anchors(&mut self, keys: &[u64], most: usize) {
+    pub(super) fn set_anchors(&mut self, keys: &[u64], max_anchors: usize) {
         let mut above = HashSet::new();
         let firsts = (0..).zip(keys.iter().copied()).filter(|(_, key)| above.insert(*key));
         let mut group: Vec<(u64, u64)> = firsts.skip(1).collect();
-        group.drain(..group.len().saturating_sub(most));
+        group.drain(..group.len().saturating_sub(max_anchors));
         self.first = keys.first().copied();
         self.anchors = vec![group];
         self.keep_anchors_before(u64::MAX);

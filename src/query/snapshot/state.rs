@@ -154,14 +154,14 @@ impl ListState {
         let size = self.snapshot.page_rows();
         let sizes = self.snapshot.page_sizes;
         // The largest page is the likeliest to contain the next record.
-        let most = sizes.served(size.max(self.spec.max_page_size));
+        let max_page_size = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
         let growth = if attempt > Attempt::Expected { 0 } else { self.drift.growth.expected() };
-        let from = self.position(next - overlap.min(most - 1).min(next)) + growth;
+        let from = self.position(next - overlap.min(max_page_size - 1).min(next)) + growth;
         // While the list is stable, no page contains records that are not returned if another one shows as many that are.
         let is_stable = self.drift.offset == 0 && self.drift.misses == 0;
         let last = if is_stable { self.spec.wanted.unwrap_or(u64::MAX).min(next + size) } else { u64::MAX };
-        let best = (sizes.least..=most).max_by_key(|limit| {
+        let best = (sizes.min..=max_page_size).max_by_key(|limit| {
             let end = (from / limit + 1) * limit;
             (end.min(last), end <= last, *limit)
         });
@@ -189,8 +189,8 @@ impl ListState {
     /// Without the next record, they begin beyond the response.
     pub fn new_rows(&self, view: &View<'_>, offset: i64) -> Range<usize> {
         let from = usize::try_from(self.delivered.end() as i64 - offset).unwrap_or(usize::MAX);
-        let most = self.snapshot.page_rows().max(self.spec.page_size) as usize;
-        from..view.rows.len().min(from.saturating_add(most))
+        let max_rows = self.snapshot.page_rows().max(self.spec.page_size) as usize;
+        from..view.rows.len().min(from.saturating_add(max_rows))
     }
 
     /// Records the drift of a response. True if it is another one than before.
@@ -221,6 +221,7 @@ impl ListState {
 
     // The end
 
+    /// True if as many records were read as the snapshot has.
     pub fn is_read(&self) -> bool {
         self.snapshot.length.exact().is_some_and(|length| self.delivered.end() >= length)
     }
@@ -255,11 +256,8 @@ impl ListState {
         let is_window = view.is_at_window(self.spec.result_window);
         if self.has_all(view) || view.is_last() && (is_as_counted || is_window) {
             let is_unknown = self.snapshot.length.exact().is_none() && view.pages.is_none();
-            return Ok(Some(match self.is_cut(view) {
-                true => End::ResultWindow,
-                false if is_unknown => End::UnknownLength,
-                false => End::List,
-            }));
+            let unless_cut = if is_unknown { End::UnknownLength } else { End::List };
+            return Ok(Some(if self.is_cut(view) { End::ResultWindow } else { unless_cut }));
         }
         if view.is_last() { Err(self.too_short()) } else { Ok(None) }
     }
@@ -276,7 +274,9 @@ impl ListState {
         anchors.rfind(|offset| self.position(*offset) < self.spec.window()).unwrap_or_else(|| self.anchor(group))
     }
 
-    /// Compares a response with the anchors of this group and of those after it, and ends the list once all were found.
+    /// Compares a response with the anchors of this group and of those after it, and ends the list once all were found. An
+    /// anchor at the offset that the count gives it shows that no record below it was deleted since the snapshot: each
+    /// response in between had its rows at the offsets that its own count gave them.
     pub fn on_final_look(&mut self, view: &View<'_>, group: usize, end: End) -> Result<Accepted, Error> {
         let Some(offset) = self.snapshot.offset_by_count(view) else { return self.miss(view) };
         for (group, records) in self.snapshot.anchors.iter().enumerate().skip(group) {

@@ -45,12 +45,12 @@ impl Log {
     pub fn any(world: &World, random: &mut Random, index: i64) -> Self {
         let address = world.address(world.contract(random)).to_owned();
         let mut party = || padded(world.address(world.person(random, 1_000)));
-        let one = party();
-        let other = party();
+        let owner = party();
+        let spender = party();
         let (topics, words) = match random.index(5) {
-            0 => (vec![APPROVAL.into(), one, other], 1),
-            1 => (vec![DEPOSIT.into(), one], 1),
-            2 => (vec![WITHDRAWAL.into(), one], 1),
+            0 => (vec![APPROVAL.into(), owner, spender], 1),
+            1 => (vec![DEPOSIT.into(), owner], 1),
+            2 => (vec![WITHDRAWAL.into(), owner], 1),
             3 => (vec![SYNC.into()], 2),
             // An anonymous event.
             _ => (Vec::new(), 0),
@@ -100,7 +100,7 @@ mod tests {
     fn integer_is_encoded_as_an_abi_word() {
         assert_eq!(word("0"), "0".repeat(64));
         assert_eq!(word("4660"), format!("{:064x}", 4660));
-        let most = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
-        assert_eq!(word(most), "f".repeat(64));
+        let largest = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+        assert_eq!(word(largest), "f".repeat(64));
     }
 }

@@ -49,7 +49,7 @@ pub fn fill<'w, S: Sink>(
         world,
         ledger,
         nonces: vec![0; world.accounts()],
-        made: 0,
+        num_transactions: 0,
         log_index: 0,
         bridge: Random::new(world.seed, "bridge"),
         due: 0,
@@ -91,7 +91,7 @@ struct History<'w, 'l> {
     ledger: &'l mut Ledger,
     /// The next nonce of every account.
     nonces: Vec<i64>,
-    made: u64,
+    num_transactions: u64,
     /// Index of the next log in this block.
     log_index: i64,
     bridge: Random,
@@ -142,8 +142,8 @@ impl Purpose {
 impl<'w> History<'w, '_> {
     fn transaction<S: Sink>(&mut self, block: &Block, random: &mut Random, sink: &mut S) -> Result<(), S::Error> {
         let world = self.world;
-        let progress = self.made * 1_000 / world.transactions.max(1);
-        let crowded = world.transactions >= CROWDED_FROM && self.made == world.transactions / 2;
+        let progress = self.num_transactions * 1_000 / world.transactions.max(1);
+        let crowded = world.transactions >= CROWDED_FROM && self.num_transactions == world.transactions / 2;
         let any = Purpose::any(random);
         let purpose = if crowded { Purpose::Tokens } else { any };
         let (sender, from) = self.sender(progress, random);
@@ -173,7 +173,7 @@ impl<'w> History<'w, '_> {
             nonce,
         };
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
-        self.made += 1;
+        self.num_transactions += 1;
         if sender.is_none() {
             for address in transaction.from.split(',') {
                 sink.put_party(address, "from", seq)?;
@@ -190,7 +190,7 @@ impl<'w> History<'w, '_> {
         if crowded {
             self.logs(&transaction, CROWD, seq, random, sink)?;
         }
-        if transaction.state == "success" && sender.is_some() && (self.made == 1 || random.per_mille(46)) {
+        if transaction.state == "success" && sender.is_some() && (self.num_transactions == 1 || random.per_mille(46)) {
             self.due += 1;
         }
         Ok(())
@@ -206,9 +206,9 @@ impl<'w> History<'w, '_> {
         let mut sender = self.world.person(random, progress);
         if random.per_mille(4) {
             // Used nowhere else; the first of them twice.
-            let one = random.address();
-            let other = random.address();
-            return (None, format!("{one},{other},{one}"));
+            let first = random.address();
+            let second = random.address();
+            return (None, format!("{first},{second},{first}"));
         }
         if random.per_mille(10) {
             sender = self.world.contract(random);
@@ -219,7 +219,7 @@ impl<'w> History<'w, '_> {
 
     /// The newest few are not through yet, unless they move tokens that no account holds.
     fn state(&self, purpose: &Purpose, random: &mut Random) -> &'static str {
-        let newer = self.world.transactions - 1 - self.made.min(self.world.transactions - 1);
+        let newer = self.world.transactions - 1 - self.num_transactions.min(self.world.transactions - 1);
         if newer == 0 || (newer < 12 && random.per_mille(500)) {
             let is_idle = !matches!(purpose, Purpose::Tokens) || self.ledger.is_issued(&self.world.tokens[0]);
             if is_idle { "pending" } else { "success" }

@@ -46,9 +46,9 @@ impl Random {
 
     /// Small numbers far more often than large ones, as with anything popular.
     pub fn popular(&mut self, len: usize) -> usize {
-        let one = self.below(1 << 20);
-        let two = self.below(1 << 20);
-        ((u128::from(one) * u128::from(two) * len as u128) >> 40) as usize
+        let first = self.below(1 << 20);
+        let second = self.below(1 << 20);
+        ((u128::from(first) * u128::from(second) * len as u128) >> 40) as usize
     }
 
     /// Random bytes in hexadecimal, with the prefix `0x`.

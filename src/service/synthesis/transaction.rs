@@ -103,8 +103,8 @@ impl Draft {
             "ERC1155" => random.between(1, 50).unsigned_abs().into(),
             _ => {
                 let decimals = [0, 2, 6, 18][random.index(4)];
-                let most = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.largest);
-                units(random, 0, most, decimals, token.precision)
+                let max_units = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.largest);
+                units(random, 0, max_units, decimals, token.precision)
             }
         };
         let spelling = if token.is_fungible() { Spelling::any(random, units, token.precision) } else { Spelling::Bare };

@@ -86,11 +86,8 @@ impl Row for CrossChainTransaction<'_> {
         match column {
             "id" => Cell::Text(&self.id),
             "tx_type" => Cell::Text(if self.inward { "MainToZone" } else { "ZoneToMain" }),
-            "cross_type" => Cell::Text(match (self.inward, self.batch) {
-                (true, _) => "Deposit",
-                (false, false) => "Withdraw",
-                (false, true) => "BatchWithdraw",
-            }),
+            "cross_type" if self.inward => Cell::Text("Deposit"),
+            "cross_type" => Cell::Text(if self.batch { "BatchWithdraw" } else { "Withdraw" }),
             "status" => Cell::Text(self.status),
             "main_tx_hash" => Cell::Text(&self.main.id),
             "main_block_height" => Cell::Integer(self.main.height),
@@ -153,7 +150,7 @@ fn cross<'w>(
 ) -> Vec<CrossChainTransaction<'w>> {
     let mut crossed = Vec::new();
     // What a transaction moves is in one block.
-    for crossings in crossings.chunk_by(|one, other| one.main.id == other.main.id) {
+    for crossings in crossings.chunk_by(|left, right| left.main.id == right.main.id) {
         let Some(Crossing { main, inward, .. }) = crossings.first() else { continue };
         // What goes in arrives later than it left, what comes out left earlier than it arrived.
         let at = times.partition_point(|time| *time <= main.time);

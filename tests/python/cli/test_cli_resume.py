@@ -70,7 +70,7 @@ def test_interrupted_file_is_resumed(
         service.faults = []
         before = service.request_count
         assert main(arguments(file, "--resume")) == 0
-        # Three pages are left, and the last look.
+        # Three pages are left, and the final look.
         assert service.request_count - before < 6
         with service.client() as client:
             expected = [block.height for block in client.blocks()]

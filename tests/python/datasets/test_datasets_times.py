@@ -247,7 +247,7 @@ def test_blocks_down_to_a_time_are_read_once_and_no_page_too_many(
         wanted = [block["hash"] for block in blocks[:max_items] if int(block["blockTime"]) >= since]
         assert found["hash"].to_pylist() == wanted
         assert dataset.report.complete
-    # A page of blocks that are too early shows the end. Each estimate costs a last look at the list.
+    # A page of blocks that are too early shows the end. Each estimate costs a final look at the list.
     needed = min(len(wanted) // 10 + 2, (max_items or 300) // 10)
     assert len(server.requests) <= needed + (1 if len(intervals) == 1 else 16)
 

@@ -12,7 +12,7 @@ from chainframe.testing import LocalService
 
 
 def violations(service: LocalService) -> list[str]:
-    """Violations of a chain at rest, with every late record listed."""
+    """Violations of a stable chain, with every late record listed."""
     service.reorg = service.late = None
     service.growth = 1
     reference_client.get(service, "blocks", limit="1")

@@ -257,7 +257,7 @@ def test_list_grown_by_more_than_the_window_is_not_called_complete(server: Stric
         query_of(server, transfers).collect()
 
 
-def test_equal_records_are_not_taken_for_the_record_of_the_last_look(server: StrictServer) -> None:
+def test_equal_records_are_not_taken_for_the_record_of_the_final_look(server: StrictServer) -> None:
     """A record below was deleted, so that each record is where the one below it was."""
 
     def list_of(changes: dict[int, Callable[[Transfers], None]]) -> Transfers:

@@ -105,16 +105,14 @@ async fn token_transfers_by_amount() {
     let mut amounts: Vec<&Value> = whole.iter().collect();
     amounts.sort_by_key(|record| amount(record, "amount"));
     let (low, high) = (amounts[whole.len() / 3], amounts[2 * whole.len() / 3]);
-    let (least, most) = (amount(low, "amount"), amount(high, "amount"));
+    let (min, max) = (amount(low, "amount"), amount(high, "amount"));
     let (low, high) = (text(low, "amount"), text(high, "amount"));
-    let over = check("token_transfers", format!("{token}&minAmount={low}"), &whole, |record| {
-        amount(record, "amount") >= least
-    });
-    let under = check("token_transfers", format!("{token}&maxAmount={high}"), &whole, |record| {
-        amount(record, "amount") <= most
-    });
+    let over =
+        check("token_transfers", format!("{token}&minAmount={low}"), &whole, |record| amount(record, "amount") >= min);
+    let under =
+        check("token_transfers", format!("{token}&maxAmount={high}"), &whole, |record| amount(record, "amount") <= max);
     let both = check("token_transfers", format!("{token}&minAmount={low}&maxAmount={high}"), &whole, |record| {
-        (least..=most).contains(&amount(record, "amount"))
+        (min..=max).contains(&amount(record, "amount"))
     });
     let (over, under, both) = (over.await, under.await, both.await);
     assert_eq!(over + under - both, whole.len());
@@ -211,8 +209,8 @@ async fn large_transactions_by_threshold_and_height() {
     let caller = Caller::new(shared());
     let every = caller.all("transactions", "").await;
     let over = |threshold: &str| {
-        let least = Number::parse(threshold).and_then(|number| number.scaled(18)).unwrap();
-        move |record: &&Value| amount(record, "amount") > least
+        let min = Number::parse(threshold).and_then(|number| number.scaled(18)).unwrap();
+        move |record: &&Value| amount(record, "amount") > min
     };
     for (query, threshold) in [
         ("", "100"),

@@ -78,13 +78,13 @@ async fn a_full_list_of_single_records_has_ten_thousand_pages() {
     assert_eq!(caller.page("blocks", "limit=1").await.number("totalPage"), 10_500);
 
     // One transaction has more logs than a response holds, and a token has thousands of transfers.
-    let mut most = 0;
+    let mut max_logs = 0;
     for record in &caller.all("transactions", "").await[5_000..5_500] {
-        if most < 1_000 && text(record, "methodId") == "0xa9059cbb" {
-            most = most.max(caller.look_up("logs", text(record, "txid")).await.len());
+        if max_logs < 1_000 && text(record, "methodId") == "0xa9059cbb" {
+            max_logs = max_logs.max(caller.look_up("logs", text(record, "txid")).await.len());
         }
     }
-    assert_eq!(most, 1_000);
+    assert_eq!(max_logs, 1_000);
     let token = busiest(&caller, "output").await;
     let transfers = caller.page("token_transfers", &format!("tokenContractAddress={token}")).await;
     assert!(transfers.number("totalTransfer") > 2_000, "{}", transfers.object["totalTransfer"]);

@@ -114,7 +114,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         rate_limit: plan.rate_limit,
         concurrency: Concurrency::Fixed(plan.concurrency),
         cassette,
-        ..SettingsInput::least("https://simulated.invalid", credentials)
+        ..SettingsInput::minimal("https://simulated.invalid", credentials)
     });
     Client::with_environment(settings.unwrap(), world.environment()).unwrap()
 }

@@ -130,7 +130,7 @@ impl Plan {
                 Kind::Cassette,
             ])
             .unwrap_or(&Kind::Range);
-        // Growth and reorganisations are for single lists: slices are of several instants.
+        // Growth and reorganizations are for single lists: slices are of several instants.
         let moves = matches!(kind, Kind::List(_)) && rng.u8(..10) < 4;
         let healthy = rng.u8(..10) < 3;
         Self {

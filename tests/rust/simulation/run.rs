@@ -26,7 +26,7 @@ pub struct Outcome {
     pub deaths: u64,
     /// Number of drift errors.
     pub drift: u64,
-    /// Number of reorganisations.
+    /// Number of reorganizations.
     pub reorgs: u64,
     pub faults: u64,
 }

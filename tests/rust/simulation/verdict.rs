@@ -42,17 +42,17 @@ pub fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> b
         // Nothing tells an empty look-up from a throttle of this kind.
         let is_doubtful = report.reasons.to_vec().iter().all(is_of_empty_responses);
         if world.plan.is_quiet() && !is_doubtful {
-            world.violation(format!("a list at rest is incomplete: {:?}", report.reasons));
+            world.violation(format!("a list that is stable is incomplete: {:?}", report.reasons));
         }
         return false;
     }
-    let wanted = world.plan.max_items.map_or(usize::MAX, |most| most as usize);
+    let wanted = world.plan.max_items.map_or(usize::MAX, |max_items| max_items as usize);
     let state = world.lock();
     let versions = &state.versions[&call.truth];
     let is_version = |version: &Vec<String>| keys(given).eq(keys(&version[..version.len().min(wanted)]));
     let known = versions.iter().any(is_version);
     let lengths: Vec<usize> = versions.iter().map(Vec::len).collect();
-    // A reorganisation includes a record in another block, or at another place of it.
+    // A reorganization includes a record in another block, or at another place of it.
     let unseen = given.iter().find(|row| !versions.iter().any(|version| version.contains(row))).cloned();
     drop(state);
     if let Some(row) = unseen {
@@ -78,8 +78,8 @@ pub fn check_memory(world: &World, call: &Call, pages: &Run, checkpoint: &Checkp
 pub fn check_repeats(world: &World, call: &Call, given: &[String]) {
     let state = world.lock();
     let count = |records: &[String], key: &str| keys(records).filter(|other| *other == key).count();
-    let most = |key: &str| state.versions[&call.truth].iter().map(|version| count(version, key)).max();
-    let repeated = keys(given).find(|key| Some(count(given, key)) > most(key)).map(str::to_owned);
+    let max_count = |key: &str| state.versions[&call.truth].iter().map(|version| count(version, key)).max();
+    let repeated = keys(given).find(|key| Some(count(given, key)) > max_count(key)).map(str::to_owned);
     drop(state);
     if let Some(record) = repeated {
         world.violation(format!("a record comes more often than it is there: {record}"));

@@ -33,7 +33,7 @@ pub struct State {
     pub violations: Vec<String>,
     /// Number of faults so far.
     pub faults: u64,
-    /// Number of reorganisations so far.
+    /// Number of reorganizations so far.
     pub reorgs: u64,
     /// The longest time that one request took with its retries.
     pub longest: Duration,

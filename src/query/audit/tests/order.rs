@@ -4,11 +4,11 @@ use super::*;
 
 #[test]
 fn record_above_the_one_before_it_contradicts_a_page_in_descending_order() {
-    let one = |page| PageRequest { page, ..PageRequest::first(1) };
+    let single = |page| PageRequest { page, ..PageRequest::first(1) };
     let read = |heights_of_ones: &[i64]| {
         let mut audit = ListAudit::new(LIST, 0, &[]);
         for (page, height) in (1..).zip(heights_of_ones) {
-            take_as(&mut audit, one(page), &heights(&[*height]), 9, None, 0..1).unwrap();
+            take_as(&mut audit, single(page), &heights(&[*height]), 9, None, 0..1).unwrap();
         }
         audit
     };
@@ -20,8 +20,8 @@ fn record_above_the_one_before_it_contradicts_a_page_in_descending_order() {
     // In whatever order the responses come.
     let mut fallen = ListAudit::new(LIST, 0, &[]);
     shown(&mut fallen, &[7, 4, 3]).unwrap();
-    take_as(&mut fallen, one(1), &heights(&[4]), 9, None, 0..1).unwrap();
-    assert!(take_as(&mut fallen, one(2), &heights(&[7]), 9, None, 0..1).is_err());
+    take_as(&mut fallen, single(1), &heights(&[4]), 9, None, 0..1).unwrap();
+    assert!(take_as(&mut fallen, single(2), &heights(&[7]), 9, None, 0..1).is_err());
     // Nothing shows that the list is in the order of heights, or the records are.
     shown(&mut read(&[4, 5]), &[5, 4, 6]).unwrap();
     shown(&mut read(&[4, 5]), &[5, 5, 5]).unwrap();

@@ -126,10 +126,10 @@ fn unreturned_record_among_those_of_a_beginning_is_looked_for() {
     let shown = look(&mut read(), &[(1, 8, 8), (2, 6, 6), (9, 5, 5), (3, 4, 4)]).unwrap_err();
     assert_eq!(shown, "a record that responses showed between returned ones was not returned");
     // Records below the wanted ones need not be returned.
-    let mut gone = read();
-    look(&mut gone, &[(1, 8, 8), (2, 6, 6), (3, 4, 4), (7, 3, 3)]).unwrap();
-    assert!(!gone.is_open(&BEGINNING));
-    assert!(doubts(&gone).contains("showed a record of height 5 below"));
+    let mut removed = read();
+    look(&mut removed, &[(1, 8, 8), (2, 6, 6), (3, 4, 4), (7, 3, 3)]).unwrap();
+    assert!(!removed.is_open(&BEGINNING));
+    assert!(doubts(&removed).contains("showed a record of height 5 below"));
 }
 
 #[test]

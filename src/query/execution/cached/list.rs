@@ -66,7 +66,7 @@ impl HeldList {
         Some(Self {
             // By the distance of now: another one may be set since.
             settled: Settled::of(&records, settle),
-            wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+            wanted: query.max_items().map(|max_items| usize::try_from(max_items).unwrap_or(usize::MAX)),
             shows_head: shows_head(query),
             may_have_aged: drops_old && !records.is_empty() && !ends_recently(&records, query),
             counts_pages: !query.options().exclude_undated,

@@ -42,7 +42,7 @@ impl CachedRead {
         };
         let Some(mut held) = held else { return Ok((None, range)) };
         held.cut(anchor.height);
-        let wanted = self.query.max_items().map(|most| most.saturating_sub(held.records.len() as u64));
+        let wanted = self.query.max_items().map(|max_items| max_items.saturating_sub(held.records.len() as u64));
         if wanted == Some(0) || !held.is_open() {
             return Ok((Some(self.all_held(run, held, as_of)?), range));
         }
@@ -72,7 +72,7 @@ impl CachedRead {
 
     /// True if `max_items` may have ended the result.
     fn is_cut(&self, records: &Records) -> bool {
-        self.query.max_items().is_some_and(|most| records.len() as u64 >= most)
+        self.query.max_items().is_some_and(|max_items| records.len() as u64 >= max_items)
     }
 
     fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Result<Records, Error> {
@@ -243,12 +243,12 @@ impl HeldHeights {
     }
 
     /// Drops the heights that are not settled, and those above a block.
-    fn cut(&mut self, most: i64) {
-        if self.end.is_some_and(|end| end <= most) {
+    fn cut(&mut self, max_height: i64) {
+        if self.end.is_some_and(|end| end <= max_height) {
             return;
         }
         self.end = None;
-        self.next = self.next.min(most + 1).max(self.low);
+        self.next = self.next.min(max_height + 1).max(self.low);
         let kept = self.records.chunks().iter().flat_map(heights);
         let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
         self.records = self.records.slice(0, count);

@@ -23,20 +23,21 @@ pub(super) struct Size {
 impl Size {
     /// One list, of which all records are wanted, or the first of them.
     pub fn of_list(query: &Query, records: Bounds, pages: Bounds) -> Self {
-        let most = query.max_items().unwrap_or(u64::MAX);
-        let pages = if query.max_items().is_some() { pages.limited_to(pages_of(query, most).max(1)) } else { pages };
+        let max_items = query.max_items().unwrap_or(u64::MAX);
+        let pages =
+            if query.max_items().is_some() { pages.limited_to(pages_of(query, max_items).max(1)) } else { pages };
         let is_short = records.high.is_some_and(|high| high <= MAX_STABLE);
         let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
             records.map(|length| {
                 let spec = list_spec(query, query.max_items());
                 let requests = requests_of(spec, length, query.client().concurrency());
-                let has_look = !query.may_grow() && pages_of(query, length.min(most)) > 1;
-                requests.saturating_add(u64::from(has_look))
+                let has_final_look = !query.may_grow() && pages_of(query, length.min(max_items)) > 1;
+                requests.saturating_add(u64::from(has_final_look))
             })
         } else {
             // In the end, it is compared with its first two records.
-            let look = if query.is_paged() { pages_of(query, 2) } else { 0 };
-            pages.map(|pages| if pages > 1 { pages.saturating_add(look) } else { pages })
+            let final_look = if query.is_paged() { pages_of(query, 2) } else { 0 };
+            pages.map(|pages| if pages > 1 { pages.saturating_add(final_look) } else { pages })
         };
         Self { records, pages, requests }
     }
@@ -83,15 +84,15 @@ pub(super) fn sum(measured: impl Iterator<Item = Bounds>, count: u64, min_each: 
 fn scale(measured: &[Bounds], count: u64, min_each: f64) -> Bounds {
     let samples = measured.len() as f64;
     let count = count as f64;
-    let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
+    let mean = measured.iter().map(|bounds| bounds.expected as f64).sum::<f64>() / samples;
     let variance =
-        measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
+        measured.iter().map(|bounds| (bounds.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
     let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
     // Equal samples do not prove that all are equal: at 95 % confidence, 3 / n of them may differ.
-    let others = if variance == 0.0 { (3.0 / samples).min(1.0) } else { 0.0 };
-    let high = mean + error.max(others);
-    let low = mean - error.max(others * mean);
-    let known: f64 = measured.iter().map(|one| one.low as f64).sum();
+    let unseen = if variance == 0.0 { (3.0 / samples).min(1.0) } else { 0.0 };
+    let high = mean + error.max(unseen);
+    let low = mean - error.max(unseen * mean);
+    let known: f64 = measured.iter().map(|bounds| bounds.low as f64).sum();
     Bounds::between(
         known.max(low.max(min_each) * count) as u64,
         (mean * count).round() as u64,
@@ -132,8 +133,8 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
         (None, _) if only => Bounds::exact(rows),
         // The last page may hold fewer.
         (None, Some(last)) => {
-            let most = last.saturating_mul(limit);
-            Bounds::between(most - limit + 1, most - limit / 2, most)
+            let max_records = last.saturating_mul(limit);
+            Bounds::between(max_records - limit + 1, max_records - limit / 2, max_records)
         }
         (None, None) => match query.result_window() {
             Some(window) => Bounds::between(rows, window, window),
@@ -145,7 +146,7 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
 
 /// True if a list with `total` records is read by ranges of values beyond the result window.
 pub(super) fn is_divided(query: &Query, total: u64) -> bool {
-    let is_wanted = query.max_items().is_none_or(|most| most >= total);
+    let is_wanted = query.max_items().is_none_or(|max_items| max_items >= total);
     let is_beyond = query.reaches_result_window(total) && !list_spec(query, None).is_capped(total);
     query.endpoint().divider().is_some() && is_wanted && is_beyond
 }
@@ -177,6 +178,6 @@ pub(super) fn counts_pages_only(query: &Query) -> bool {
 
 /// True if a list of this many records is continued by height below the result window.
 pub(super) fn continues_below(query: &Query, records: u64) -> bool {
-    let is_wanted = query.max_items().is_none_or(|most| most >= records);
+    let is_wanted = query.max_items().is_none_or(|max_items| max_items >= records);
     is_wanted && query.height_bound().is_some() && query.reaches_result_window(records)
 }

@@ -60,10 +60,7 @@ impl OldestRecords {
             return None;
         }
         records.chunks().iter().for_each(|rows| evidence.add(rows));
-        *self = match evidence.proves_beginning() {
-            true => Self::Whole,
-            false => Self::Cut(earlier_records(query, evidence)),
-        };
+        *self = if evidence.proves_beginning() { Self::Whole } else { Self::Cut(earlier_records(query, evidence)) };
         self.reason(query)
     }
 

@@ -204,8 +204,8 @@ fn long_chains_take_about_six_requests() {
         let requests = mean_requests(|random, _| 12_000 * if random.u8(0..100) == 0 { 2 } else { 1 }, listed);
         assert!(requests <= 5.5, "{requests} requests of a list that shows {listed} blocks");
         // Times that vary, with a mean that changes at half of the chain.
-        let most = |height| if height < 500_000 { 28_000 } else { 24_000 };
-        let requests = mean_requests(|random, height| random.i64(1..most(height)), listed);
+        let max_distance = |height| if height < 500_000 { 28_000 } else { 24_000 };
+        let requests = mean_requests(|random, height| random.i64(1..max_distance(height)), listed);
         assert!(requests <= 7.0, "{requests} requests of a list that shows {listed} blocks");
     }
 }

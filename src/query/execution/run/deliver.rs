@@ -15,7 +15,7 @@ use crate::decode;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::{Arguments, Source};
-use crate::query::execution::progress::{Position, progress};
+use crate::query::execution::progress::{RunPosition, progress};
 use crate::query::execution::reasons::{contradictions, limits};
 use crate::query::execution::selection::{Selection, Selector};
 use crate::query::execution::slice_fetcher::SliceFetcher;
@@ -83,7 +83,7 @@ impl Run {
 impl Delivery<'_> {
     fn page(mut self, arguments: &Arguments) -> Result<Option<Page>, Error> {
         let Some(mut next) = self.accept(arguments)? else { return Ok(None) };
-        let left = self.query.max_items().map(|most| most - self.output.delivered);
+        let left = self.query.max_items().map(|max_items| max_items - self.output.delivered);
         let division = self.dividing.at(self.output.delivered);
         let divides = self.cut(&mut next, left);
         let received = self.page.columns.slice(next.rows.start, next.rows.len());
@@ -175,7 +175,7 @@ impl Delivery<'_> {
         }
         output.report.add_identities(columns);
         let began = *output.began.get_or_insert((fetcher.slice, next.offset));
-        let position = Position { slice: fetcher.slice, offset: fetcher.list.returned(), began };
+        let position = RunPosition { slice: fetcher.slice, offset: fetcher.list.returned(), began };
         let total = fetcher.list.snapshot().total;
         let delivered = output.delivered;
         output.report.update(|report| {

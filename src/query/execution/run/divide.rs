@@ -1,14 +1,14 @@
 //! A list that is longer than the result window, if the API can filter it by ranges of a column's values. Its newest
 //! records come from the list itself, down to a height near the window; the others from lists of ranges of values, each of
 //! which is shorter than the window, and in each of which they are the records up to that height. They are all, if they
-//! are as many as the first response counted. A last look at the list shows that no block of theirs was replaced.
+//! are as many as the first response counted. A final look at the list shows that no block of theirs was replaced.
 //!
 //! | List | Step |
 //! |---|---|
 //! | itself, most of the window | is read down to the end of a height, and looked at once more |
 //! | of a range, longer than the window | is split by the values of its first page |
 //! | of a range | is read, without the records that the list itself returned |
-//! | itself | a last look, then the count |
+//! | itself | a final look, then the count |
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -106,7 +106,7 @@ impl CutPage<'_> {
         (rows > 0 && heights.is_sorted_by(|above, below| above >= below)).then_some((rows, lowest))
     }
 
-    /// Records that a last look finds again: they differ from all those above them.
+    /// Records that a final look finds again: they differ from all those above them.
     fn anchors(&self, rows: usize) -> Vec<(u64, u64)> {
         let keys = KeyedRows::new(&self.page.columns);
         let mut above = HashSet::new();
@@ -221,18 +221,18 @@ impl Run {
     /// A fetcher of a slice from its beginning.
     pub(super) fn open(&self, slice: u64) -> SliceFetcher {
         match self.dividing.divided() {
-            Some(list) if self.query.slices().is_last_look(slice) => {
-                SliceFetcher::last_look(&self.query, slice, &list.division.list)
+            Some(list) if self.query.slices().is_final_look(slice) => {
+                SliceFetcher::final_look(&self.query, slice, &list.division.list)
             }
             _ => SliceFetcher::new(&self.query, slice, self.remaining(), self.first_page),
         }
     }
 
-    /// True if a slice may be opened next to those that are open. The last look is at a list that nothing is read of. The
+    /// True if a slice may be opened next to those that are open. The final look is at a list that nothing is read of. The
     /// beginning of a list that may grow is proven for the number of records that are wanted of it.
     pub(super) fn may_open(&self, slice: u64) -> bool {
         let is_beginning = self.query.may_grow() && self.query.max_items().is_some();
-        self.fetchers.is_empty() || !(is_beginning || self.query.slices().is_last_look(slice))
+        self.fetchers.is_empty() || !(is_beginning || self.query.slices().is_final_look(slice))
     }
 
     /// Begins to read the ranges of a list that was read up to its cut.
@@ -294,10 +294,10 @@ impl Run {
         is_new && self.query.slices().value_range(fetcher.slice).is_some()
     }
 
-    /// Ends a divided list whose last look would be beyond the result window.
-    pub(super) fn skip_last_look(&mut self) {
+    /// Ends a divided list whose final look would be beyond the result window.
+    pub(super) fn skip_final_look(&mut self) {
         let Some(fetcher) = self.fetchers.front() else { return };
-        if self.query.slices().is_last_look(fetcher.slice) && fetcher.list.is_look_beyond_window() {
+        if self.query.slices().is_final_look(fetcher.slice) && fetcher.list.is_look_beyond_window() {
             self.output.report.add_reason(GROWN);
             self.sum_up();
             self.fetchers.clear();

@@ -2,7 +2,7 @@
 
 use crate::query::audit::Blocks;
 use crate::query::evidence::Evidence;
-use crate::query::results::{Partial, PartialMark, Report, SharedReport};
+use crate::query::results::{Partial, Report, SavedPartial, SharedReport};
 
 /// Most times that the list of one slice is read again.
 const MAX_REREADS: u32 = 2;
@@ -25,8 +25,8 @@ pub(super) struct RunOutput {
 
 /// The output where a slice begins. Only a run that collects can return to it, since it has handed out none of the records
 /// that it discards.
-pub(super) struct OutputMark {
-    partial: PartialMark,
+pub(super) struct SavedOutput {
+    partial: SavedPartial,
     report: Report,
     delivered: u64,
     evidence: Evidence,
@@ -47,10 +47,10 @@ impl RunOutput {
     }
 
     /// The output before the next record; `None` in a run that streams.
-    pub fn mark(&self) -> Option<OutputMark> {
+    pub fn save(&self) -> Option<SavedOutput> {
         let Self { delivered, report, evidence, .. } = self;
-        let partial = self.partial.mark()?;
-        Some(OutputMark {
+        let partial = self.partial.save()?;
+        Some(SavedOutput {
             partial,
             report: report.read(),
             delivered: *delivered,
@@ -60,7 +60,7 @@ impl RunOutput {
     }
 
     /// Discards the records since the beginning of a slice. False if the slice was read too often, or they were handed out.
-    pub fn rewind(&mut self, start: &mut OutputMark) -> bool {
+    pub fn rewind(&mut self, start: &mut SavedOutput) -> bool {
         if self.is_handed_out || start.rereads == MAX_REREADS {
             return false;
         }

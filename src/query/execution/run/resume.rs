@@ -153,7 +153,7 @@ impl Resume for ListPage {
         }
         let is_whole = self.page.is_whole(row);
         if is_whole && self.repeats.is_empty() && self.page.divides.is_some() {
-            // The last look proves what the list itself returned as well, apart from equal records.
+            // The final look proves what the list itself returned as well, apart from equal records.
             let mut at = Cursor::at(query, 1, 0, ListCheckpoint::default(), None);
             at.division.clone_from(&self.page.divides);
             at.reasons.clone_from(&self.doubts);
@@ -199,9 +199,10 @@ impl Resume for HashPage {
         let SlicePage { query, slice, .. } = &self.page;
         let remaining = self.page.remaining(row);
         let delivered = self.offset + row;
-        let mut at = match self.page.ends(row) {
-            true => Cursor::at_hash(query, slice + 1, 0, 0, remaining),
-            false => Cursor::at_hash(query, *slice, 0, delivered as u64, remaining),
+        let mut at = if self.page.ends(row) {
+            Cursor::at_hash(query, slice + 1, 0, 0, remaining)
+        } else {
+            Cursor::at_hash(query, *slice, 0, delivered as u64, remaining)
         };
         if at.offset > 0 {
             at.latest.push(key_of_all(&self.selected.slice(0, delivered)));

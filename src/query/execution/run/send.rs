@@ -155,9 +155,9 @@ impl Run {
     /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
     fn max_in_flight(&self) -> usize {
         let client = self.query.client();
-        let most = client.concurrency().min(self.max_ahead());
-        let Some(left) = client.requests_left() else { return most };
-        most.min(usize::try_from(left).unwrap_or(usize::MAX).max(1))
+        let max = client.concurrency().min(self.max_ahead());
+        let Some(left) = client.requests_left() else { return max };
+        max.min(usize::try_from(left).unwrap_or(usize::MAX).max(1))
     }
 
     /// Responses that are of use if the caller takes as many pages as it has taken.

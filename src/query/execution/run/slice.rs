@@ -1,9 +1,9 @@
-//! `CurrentSlice`: the slice that is being delivered. It begins at a mark, to which a run may return, and ends with reasons.
+//! `CurrentSlice`: the slice that is being delivered. It begins with saved output, to which a run may return, and ends with reasons.
 
 use std::sync::Arc;
 
 use super::Run;
-use super::output::{OutputMark, RunOutput};
+use super::output::{RunOutput, SavedOutput};
 use crate::client::Error;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::Source;
@@ -22,8 +22,8 @@ pub(super) struct CurrentSlice {
 enum SliceStart {
     /// The slice was not begun, or its records are handed out at once.
     #[default]
-    Unmarked,
-    At(Box<OutputMark>),
+    Unsaved,
+    Saved(Box<SavedOutput>),
     /// The list continues a snapshot: that of a cursor, or of a partition.
     BeforeRun,
 }
@@ -35,11 +35,11 @@ impl CurrentSlice {
     }
 
     /// Remembers where a slice begins that this run reads from its beginning.
-    pub fn mark(&mut self, output: &RunOutput) {
-        if let SliceStart::Unmarked = self.start
-            && let Some(mark) = output.mark()
+    pub fn save(&mut self, output: &RunOutput) {
+        if let SliceStart::Unsaved = self.start
+            && let Some(saved) = output.save()
         {
-            self.start = SliceStart::At(Box::new(mark));
+            self.start = SliceStart::Saved(Box::new(saved));
         }
     }
 }
@@ -47,7 +47,7 @@ impl CurrentSlice {
 impl Run {
     /// Reads a list again that changed too much, if none of its records were handed out.
     pub(super) fn read_again(&mut self) -> bool {
-        let SliceStart::At(start) = &mut self.current.start else { return false };
+        let SliceStart::Saved(start) = &mut self.current.start else { return false };
         let Some(slice) = self.fetchers.front().map(|fetcher| fetcher.slice) else { return false };
         if !self.output.rewind(start) {
             return false;
@@ -115,7 +115,7 @@ impl Run {
         for reason in contradictions(&self.query, &fetcher) {
             self.output.report.add_contradiction(reason);
         }
-        if self.query.slices().is_last_look(fetcher.slice) {
+        if self.query.slices().is_final_look(fetcher.slice) {
             self.sum_up();
         }
     }

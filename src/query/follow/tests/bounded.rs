@@ -18,7 +18,7 @@ fn row(height: i64, fork: u64) -> RowFacts {
 #[test]
 fn what_a_follower_holds_does_not_grow() {
     let spec = spec(Changes::Undone, 12, 100);
-    let (most, mut follower) = (spec.remembered, Follower::new(spec, Start::Now));
+    let (max_heights, mut follower) = (spec.remembered, Follower::new(spec, Start::Now));
     let (mut head, mut now, mut round, mut page) = (1_000_i64, Duration::ZERO, 0_u64, 0_i64);
     let (mut forked_at, mut fork, mut requests, mut events, mut undos) = (i64::MAX, 0, 0_u64, 0_u64, 0_u64);
     let end = head + HEIGHTS;
@@ -47,7 +47,7 @@ fn what_a_follower_holds_does_not_grow() {
         requests += 1;
         events += found.len() as u64;
         undos += found.iter().filter(|event| matches!(event.kind, super::super::EventKind::Undo { .. })).count() as u64;
-        assert!(follower.state().is_none_or(|state| state.len() <= most));
+        assert!(follower.state().is_none_or(|state| state.len() <= max_heights));
         assert!(follower.rows_held() <= 400, "{} rows", follower.rows_held());
         // All that a cursor has.
         let bytes = |state| serde_json::to_string(state).unwrap().len();

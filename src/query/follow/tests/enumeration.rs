@@ -238,7 +238,7 @@ fn every_schedule_of_a_list_without_a_count_is_exact() {
 
 #[test]
 #[cfg(feature = "planted-bugs")]
-fn a_skipped_look_is_found() {
+fn skipped_recheck_is_found() {
     use crate::planted::{Bug, plant};
     plant(Some(Bug::FinalLookSkipped));
     let found = std::panic::catch_unwind(|| uncounted(Changes::Undone, 3));

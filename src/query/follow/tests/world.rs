@@ -33,21 +33,21 @@ pub enum Change {
 pub struct Chain {
     /// Records of each height, from 0 on, with the hash of the block.
     blocks: Vec<(u64, Vec<u64>)>,
-    made: u64,
+    num_blocks: u64,
     pub window: usize,
 }
 
 impl Chain {
     /// A chain of `blocks` heights, of which each has `records` records.
     pub fn new(blocks: usize, records: usize) -> Self {
-        let mut chain = Self { blocks: Vec::new(), made: 0, window: usize::MAX };
+        let mut chain = Self { blocks: Vec::new(), num_blocks: 0, window: usize::MAX };
         (0..blocks).for_each(|_| chain.grow(records));
         chain
     }
 
     fn next(&mut self) -> u64 {
-        self.made += 1;
-        self.made
+        self.num_blocks += 1;
+        self.num_blocks
     }
 
     pub fn grow(&mut self, records: usize) {

@@ -133,8 +133,8 @@ impl Query {
     #[must_use]
     pub fn limited_to(&self, limit: u64) -> Self {
         let limited = self.with_max_items(limit);
-        let most = limited.max_items.unwrap_or(limit).max(1);
-        let page_size = self.page_size.map(|size| u64::from(size).min(most) as u32);
+        let max_items = limited.max_items.unwrap_or(limit).max(1);
+        let page_size = self.page_size.map(|size| u64::from(size).min(max_items) as u32);
         Self { page_size, ..limited }
     }
 

@@ -52,7 +52,7 @@ impl Adversary {
     pub fn list(&mut self, defect: Option<Defect>, mut list: Vec<Record>, choices: &mut dyn Choices) -> Vec<Record> {
         match defect {
             Some(Defect::TiesReordered) if self.is_wrong_now(choices) => {
-                list.chunk_by_mut(|one, other| one.height == other.height).for_each(<[Record]>::reverse);
+                list.chunk_by_mut(|left, right| left.height == right.height).for_each(<[Record]>::reverse);
             }
             Some(Defect::ReplicaWithGap) if list.len() > 1 => {
                 let gap = *self.gap.get_or_insert_with(|| choices.choose(list.len()));

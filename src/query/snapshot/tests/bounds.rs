@@ -20,8 +20,8 @@ pub struct Bounds {
     /// Records added in all, and after one response.
     pub growth: (usize, usize),
     pub losses: usize,
-    pub reorganisations: usize,
-    /// Reorganisations leave a returned record.
+    pub reorganizations: usize,
+    /// Reorganizations leave a returned record.
     pub shallow: bool,
     pub deaths: usize,
     pub concurrency: usize,
@@ -47,7 +47,7 @@ pub struct Rates {
     pub growth: usize,
     pub is_steady: bool,
     /// Responses per reorganization, on average; 0 for none.
-    pub reorganisation: usize,
+    pub reorganization: usize,
     /// Most records at the head that a reorganization replaces.
     pub depth: usize,
 }

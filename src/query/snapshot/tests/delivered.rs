@@ -1,6 +1,6 @@
 //! The delivered records, and where a page overlaps them.
 
-use super::super::delivered::{Delivered, Shared};
+use super::super::delivered::{Delivered, SharedRows};
 
 #[test]
 fn latest_keys_are_kept_with_their_number() {
@@ -30,12 +30,12 @@ fn boundary_is_the_first_record_of_the_latest_run() {
 #[test]
 fn overlap_is_certain_by_two_different_keys_or_by_one_that_occurs_once() {
     for (keys, page, offset, shared) in [
-        ([1, 2, 3], [2, 3, 4], 1, Shared::Distinct),
-        ([1, 2, 3], [3, 4, 5], 2, Shared::Unique),
-        ([1, 2, 3], [3, 3, 5], 2, Shared::Repeated),
-        ([1, 3, 3], [3, 4, 5], 2, Shared::Repeated),
+        ([1, 2, 3], [2, 3, 4], 1, SharedRows::Distinct),
+        ([1, 2, 3], [3, 4, 5], 2, SharedRows::Unique),
+        ([1, 2, 3], [3, 3, 5], 2, SharedRows::Repeated),
+        ([1, 3, 3], [3, 4, 5], 2, SharedRows::Repeated),
         // The page begins above the records whose keys are known.
-        ([1, 2, 3], [9, 1, 2], -1, Shared::Distinct),
+        ([1, 2, 3], [9, 1, 2], -1, SharedRows::Distinct),
     ] {
         let overlaps: Vec<_> = Delivered::of(keys.to_vec()).overlaps(&page, usize::MAX).collect();
         assert_eq!(overlaps, [(offset, shared)], "{keys:?} {page:?}");
@@ -44,11 +44,12 @@ fn overlap_is_certain_by_two_different_keys_or_by_one_that_occurs_once() {
 
 #[test]
 fn records_above_the_overlap_may_have_been_replaced() {
-    for (min_equal, expected) in [(3, None), (2, Some((0, Shared::Distinct))), (1, Some((0, Shared::Distinct)))] {
+    for (min_equal, expected) in [(3, None), (2, Some((0, SharedRows::Distinct))), (1, Some((0, SharedRows::Distinct)))]
+    {
         let overlap = Delivered::of(vec![1, 2, 3]).overlaps(&[9, 2, 3, 4], min_equal).next();
         assert_eq!(overlap, expected, "{min_equal}");
     }
-    assert_eq!(Delivered::of(vec![1, 2, 3]).overlaps(&[8, 9, 3], 1).next(), Some((0, Shared::Unique)));
+    assert_eq!(Delivered::of(vec![1, 2, 3]).overlaps(&[8, 9, 3], 1).next(), Some((0, SharedRows::Unique)));
 }
 
 #[test]

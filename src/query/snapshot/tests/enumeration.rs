@@ -15,7 +15,7 @@ const COUNTED: Bounds = Bounds {
     rows: false,
     growth: (0, 0),
     losses: 0,
-    reorganisations: 0,
+    reorganizations: 0,
     shallow: false,
     deaths: 0,
     concurrency: 1,
@@ -62,14 +62,14 @@ fn every_schedule_of_distinct_records_with_a_count_is_right_or_raises() {
         ),
         (
             "counted, growth, reorganization, death",
-            Bounds { growth: (1, 1), reorganisations: 1, deaths: 1, max_length: 4, ..c },
-            Bounds { growth: (2, 2), reorganisations: 1, deaths: 1, max_length: 5, ..c },
+            Bounds { growth: (1, 1), reorganizations: 1, deaths: 1, max_length: 4, ..c },
+            Bounds { growth: (2, 2), reorganizations: 1, deaths: 1, max_length: 5, ..c },
             35_954,
         ),
         (
             "counted, growth, deletion, reorganization",
-            Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 4, ..c },
-            Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 5, ..c },
+            Bounds { growth: (1, 1), losses: 1, reorganizations: 1, max_length: 4, ..c },
+            Bounds { growth: (1, 1), losses: 1, reorganizations: 1, max_length: 5, ..c },
             84_871,
         ),
     ]);
@@ -124,14 +124,14 @@ fn every_schedule_of_distinct_records_without_a_count_is_right_or_raises() {
         ),
         (
             "uncounted, growth, reorganization, death",
-            Bounds { growth: (1, 1), reorganisations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
-            Bounds { growth: (2, 2), reorganisations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
+            Bounds { growth: (1, 1), reorganizations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
+            Bounds { growth: (2, 2), reorganizations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
             45_509,
         ),
         (
             "uncounted, growth, deletion, reorganization",
-            Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
-            Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
+            Bounds { growth: (1, 1), losses: 1, reorganizations: 1, shallow: true, max_length: 4, ..u },
+            Bounds { growth: (1, 1), losses: 1, reorganizations: 1, shallow: true, max_length: 5, ..u },
             93_596,
         ),
     ]);
@@ -298,13 +298,13 @@ fn every_beginning_of_a_list_is_right_or_raises() {
     let growth = |bounds: Bounds| Bounds { growth: (2, 2), deaths: 1, max_length: 5, ..bounds };
     let loss = |bounds: Bounds| Bounds { growth: (1, 1), losses: 1, max_length: 5, ..bounds };
     let in_flight = |bounds: Bounds| Bounds { losses: 1, concurrency: 2, ..bounds };
-    let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, max_length: 5, ..u };
+    let reorganization = Bounds { growth: (1, 1), reorganizations: 1, shallow: true, max_length: 5, ..u };
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     let duplicates = Bounds { wanted: 4, ..DUPLICATES };
     let lossy = Bounds { losses: 1, ..duplicates };
     // Pages after the mark, in any order.
     let marked = Bounds { page_sizes: (2, 2), wanted: 6, concurrency: 2, growth: (1, 1), ..u };
-    let moved = Bounds { reorganisations: 1, shallow: true, ..marked };
+    let moved = Bounds { reorganizations: 1, shallow: true, ..marked };
     let lost = Bounds { losses: 1, ..marked };
     let runs = Bounds { losses: 1, max_length: 4, symbols: 1, rows: true, ..marked };
     check(&[
@@ -316,7 +316,7 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 13_743),
         ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_504),
         ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_872),
-        ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 13_085),
+        ("uncounted, beginning, reorganization", reorganization, death(reorganization), 13_085),
         ("uncounted, beginning, reorganization, two in flight", moved, death(moved), 13_016),
         ("uncounted, beginning, growth, deletion, two in flight", lost, death(lost), 14_123),
         ("uncounted, beginning, runs, deletion, two in flight", runs, death(runs), 162_699),
@@ -336,12 +336,12 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     let window = Bounds { window: Some(4), max_length: 6, growth: (1, 1), losses: 1, ..u };
     let growth = Bounds { growth: (2, 2), deaths: 1, ..u };
     let deletion = Bounds { growth: (1, 1), losses: 1, deaths: 1, ..u };
-    let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
+    let reorganization = Bounds { growth: (1, 1), reorganizations: 1, shallow: true, ..u };
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     check(&[
         ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 3_196),
         ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 34_188),
-        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_842),
+        ("at once, growth, reorganization", reorganization, death(reorganization), 2_842),
         ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 17_970),
         ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_860),
         ("at once, window, growth, deletion", window, death(window), 3_711),
@@ -356,18 +356,18 @@ fn every_schedule_of_pages_that_are_compared_is_right_or_raises() {
     let (u, d) = (compared(UNCOUNTED), compared(DUPLICATES));
     let growth = Bounds { growth: (2, 2), deaths: 1, ..u };
     let deletion = Bounds { growth: (1, 1), losses: 1, deaths: 1, max_length: 4, ..u };
-    let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
+    let reorganization = Bounds { growth: (1, 1), reorganizations: 1, shallow: true, ..u };
     let duplicates = Bounds { growth: (2, 2), max_length: 4, ..d };
     let window = Bounds { window: Some(4), max_length: 6, growth: (1, 1), losses: 1, ..u };
     check(&[
         ("compared, growth, death", growth, growth, 11_319),
         ("compared, growth, deletion, death", deletion, deletion, 68_414),
-        ("compared, growth, reorganization", reorganisation, reorganisation, 9_196),
+        ("compared, growth, reorganization", reorganization, reorganization, 9_196),
         ("compared, duplicates, growth", duplicates, duplicates, 22_954),
         ("compared, window, growth, deletion", window, window, 2_406),
         ("compared, beginning, growth, death", beginning(growth), beginning(growth), 12_731),
         ("compared, beginning, growth, deletion, death", beginning(deletion), beginning(deletion), 75_569),
-        ("compared, beginning, growth, reorganization", beginning(reorganisation), beginning(reorganisation), 4_458),
+        ("compared, beginning, growth, reorganization", beginning(reorganization), beginning(reorganization), 4_458),
         ("compared, beginning, duplicates, growth", beginning(duplicates), beginning(duplicates), 66_540),
     ]);
 }

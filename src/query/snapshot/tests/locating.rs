@@ -18,8 +18,8 @@ struct Page {
     window: u64,
 }
 
-const AS_REQUESTED: PageSizes = PageSizes { least: 1, most: u64::MAX };
-const FIXED: PageSizes = PageSizes { least: 3, most: 3 };
+const AS_REQUESTED: PageSizes = PageSizes { min: 1, max: u64::MAX };
+const FIXED: PageSizes = PageSizes { min: 3, max: 3 };
 const OVERLAPPING: Page = Page {
     keys: [7, 8, 9],
     heights: [0; 3],

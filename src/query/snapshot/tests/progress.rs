@@ -38,9 +38,9 @@ fn requests_that_are_cancelled_are_sent_again() {
 }
 
 /// Serves a page of at most `most` records, whatever is requested.
-fn serve_small(reader: &mut ListReader, list: &[u64], most: u64, is_counted: bool) -> Vec<u64> {
+fn serve_small(reader: &mut ListReader, list: &[u64], max_served: u64, is_counted: bool) -> Vec<u64> {
     let request = reader.next_request(0).unwrap();
-    let served = PageRequest { limit: request.limit.min(most), ..request };
+    let served = PageRequest { limit: request.limit.min(max_served), ..request };
     let rows = page(list, &served);
     let accepted = reader.on_response(&request, &response(&rows, list, &served, is_counted)).unwrap();
     rows.0[accepted.rows].to_vec()
@@ -50,7 +50,8 @@ fn serve_small(reader: &mut ListReader, list: &[u64], most: u64, is_counted: boo
 fn one_page_that_is_smaller_than_the_others_has_its_own_position() {
     let list: Vec<u64> = (0..95).collect();
     let mut reader = ListReader::new(ListSpec { page_size: 20, max_page_size: 20, ..spec(ListKind::Growing) });
-    let mut keys: Vec<u64> = [20, 10].iter().flat_map(|most| serve_small(&mut reader, &list, *most, true)).collect();
+    let mut keys: Vec<u64> =
+        [20, 10].iter().flat_map(|max_served| serve_small(&mut reader, &list, *max_served, true)).collect();
     keys.extend(rest(&mut reader, &list, true));
     assert_eq!(keys, list);
 }

@@ -60,7 +60,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         rows: false,
         growth: (0, 0),
         losses: 0,
-        reorganisations: 0,
+        reorganizations: 0,
         shallow: false,
         deaths: 0,
         concurrency: [1, 4, 8][random.choose(3)],
@@ -73,7 +73,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         rates: Some(Rates {
             growth: random.choose(size + 1),
             is_steady: random.bool(),
-            reorganisation: 0,
+            reorganization: 0,
             depth: 5.min(size - 1),
         }),
     }
@@ -143,19 +143,19 @@ fn changing_lists_seldom_raise() {
     let seeds = if Size::of_environment() == Size::Tiny { SEEDS / 4 } else { 5 * SEEDS };
     let mut unexpected = Vec::new();
     for name in ["long", "short"] {
-        for (counted, duplicates, reorganisation) in [true, false].into_iter().flat_map(|counted| {
+        for (counted, duplicates, reorganization) in [true, false].into_iter().flat_map(|counted| {
             [false, true]
                 .into_iter()
                 .flat_map(move |duplicates| [0, 200, 50, 8].map(|rate| (counted, duplicates, rate)))
         }) {
             let outcome = read_all(seeds, |random| {
                 let bounds = if name == "long" { any(random) } else { any_short(random) };
-                let rates = bounds.rates.map(|rates| Rates { reorganisation, ..rates });
+                let rates = bounds.rates.map(|rates| Rates { reorganization, ..rates });
                 let (symbols, deaths) = (usize::from(duplicates), random.choose(4));
                 Bounds { counted, rates, rows: duplicates, symbols, deaths, ..bounds }
             });
             let row = format!(
-                "{name:5} {:9} {:10} one reorganization in {reorganisation:3} responses: {:5.2} % drift errors, {:.2} requests \
+                "{name:5} {:9} {:10} one reorganization in {reorganization:3} responses: {:5.2} % drift errors, {:.2} requests \
                  per page {:?}",
                 if counted { "counted" } else { "uncounted" },
                 if duplicates { "duplicates" } else { "distinct" },
@@ -165,8 +165,8 @@ fn changing_lists_seldom_raise() {
             );
             println!("{row}");
             // After a change, a page that begins with duplicates may fit at several offsets.
-            let most = if duplicates { seeds / 100 } else { seeds / 200 };
-            if outcome.raised() > most.max(3) {
+            let max_raised = if duplicates { seeds / 100 } else { seeds / 200 };
+            if outcome.raised() > max_raised.max(3) {
                 unexpected.push(row);
             }
         }

@@ -5,9 +5,9 @@ use super::super::spec::View;
 use super::super::{PageRequest, Response};
 use super::lists::Keys;
 
-const AT_MOST_50: PageSizes = PageSizes { least: 1, most: 50 };
-const AT_MOST_30: PageSizes = PageSizes { least: 1, most: 30 };
-const FIXED: PageSizes = PageSizes { least: 50, most: 50 };
+const AT_MOST_50: PageSizes = PageSizes { min: 1, max: 50 };
+const AT_MOST_30: PageSizes = PageSizes { min: 1, max: 30 };
+const FIXED: PageSizes = PageSizes { min: 50, max: 50 };
 
 #[test]
 fn pages_have_the_requested_size_within_those_that_the_api_serves() {

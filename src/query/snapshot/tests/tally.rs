@@ -116,10 +116,10 @@ pub fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
             "{name:44} {:8} schedules {:8} right {:8} drift {:8} incomplete {:3} wrong {mean:6.2} requests",
             tally.schedules, tally.right, tally.drift, tally.incomplete, tally.wrong
         );
-        let is_stable = small.growth.1 + small.losses + small.reorganisations == 0;
+        let is_stable = small.growth.1 + small.losses + small.reorganizations == 0;
         let is_harmless = small.window.is_none()
             && small.defect.is_none()
-            && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
+            && (is_stable || small.losses + small.reorganizations + small.symbols == 0);
         let is_expected = size != Size::Small || tally.schedules == *expected;
         let is_needless = size != Size::Audit && is_harmless && tally.drift > 0;
         if tally.wrong > 0 || is_needless || !is_expected {

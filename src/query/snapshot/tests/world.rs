@@ -19,7 +19,7 @@ pub struct World<'a> {
     states: Vec<Vec<Record>>,
     added: usize,
     lost: usize,
-    reorganised: usize,
+    reorganized: usize,
     omitted: usize,
     adversary: Adversary,
     /// Records that the reader has returned.
@@ -56,7 +56,7 @@ impl<'a> World<'a> {
             states: Vec::new(),
             added: 0,
             lost: 0,
-            reorganised: 0,
+            reorganized: 0,
             omitted: 0,
             adversary: Adversary::default(),
             returned: Vec::new(),
@@ -140,8 +140,8 @@ impl<'a> World<'a> {
         if self.states.is_empty() {
             self.states.push(self.list.clone());
         }
-        let most = if self.bounds.served > 0 { self.bounds.served } else { usize::MAX };
-        let limit = most.min(request.limit as usize);
+        let max_served = if self.bounds.served > 0 { self.bounds.served } else { usize::MAX };
+        let limit = max_served.min(request.limit as usize);
         let top = request.height_bound.unwrap_or(i64::MAX);
         let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height <= top).collect();
         let list = self.adversary.list(self.bounds.defect, list, self.choices);
@@ -178,10 +178,10 @@ impl<'a> World<'a> {
         if let Some(rates) = self.bounds.rates {
             return self.change_at(rates);
         }
-        let (most, at_once) = self.bounds.growth;
-        let grown = self.choices.choose(at_once.min(most - self.added) + 1);
-        // A loss or a reorganisation may come before or after the growth.
-        let may_damage = self.lost < self.bounds.losses || self.reorganised < self.bounds.reorganisations;
+        let (max_growth, at_once) = self.bounds.growth;
+        let grown = self.choices.choose(at_once.min(max_growth - self.added) + 1);
+        // A loss or a reorganization may come before or after the growth.
+        let may_damage = self.lost < self.bounds.losses || self.reorganized < self.bounds.reorganizations;
         let is_first = grown > 0 && may_damage && self.choices.choose(2) == 1;
         if is_first {
             self.damage();
@@ -199,8 +199,8 @@ impl<'a> World<'a> {
 
     fn change_at(&mut self, rates: Rates) {
         let grown = if rates.is_steady { rates.growth } else { self.choices.choose(rates.growth + 1) };
-        let is_reorganised = rates.reorganisation > 0 && self.choices.choose(rates.reorganisation) == 0;
-        let depth = if is_reorganised { (1 + self.choices.choose(rates.depth)).min(self.list.len()) } else { 0 };
+        let is_reorganized = rates.reorganization > 0 && self.choices.choose(rates.reorganization) == 0;
+        let depth = if is_reorganized { (1 + self.choices.choose(rates.depth)).min(self.list.len()) } else { 0 };
         self.list.drain(..depth);
         for _ in 0..depth + grown {
             let record = self.new_record();
@@ -221,15 +221,15 @@ impl<'a> World<'a> {
                 self.states.push(self.list.clone());
             }
         }
-        if self.reorganised < self.bounds.reorganisations {
-            let most = if self.bounds.shallow {
+        if self.reorganized < self.bounds.reorganizations {
+            let max_depth = if self.bounds.shallow {
                 self.list.iter().rposition(|record| self.returned.contains(&record.id)).unwrap_or(0)
             } else {
                 self.list.len()
             };
-            let depth = self.choices.choose(most + 1);
+            let depth = self.choices.choose(max_depth + 1);
             if depth > 0 {
-                self.reorganised += 1;
+                self.reorganized += 1;
                 let count = depth - 1 + self.choices.choose(3);
                 self.list.drain(..depth);
                 for _ in 0..count {
@@ -244,8 +244,8 @@ impl<'a> World<'a> {
 
     /// Reads the list, and compares the result with the states that the list had.
     pub fn read(&mut self) -> Verdict {
-        let (least, most) = self.bounds.page_sizes;
-        let page_size = (least + self.choices.choose(most - least + 1)) as u64;
+        let (min_size, max_size) = self.bounds.page_sizes;
+        let page_size = (min_size + self.choices.choose(max_size - min_size + 1)) as u64;
         let wanted = (self.bounds.wanted > 0).then(|| 1 + self.choices.choose(self.bounds.wanted));
         let may_overlap = wanted.is_some() && !self.bounds.counted && self.bounds.rates.is_none();
         let overlap_pages = if may_overlap { 5 * self.choices.choose(2) } else { 0 };
@@ -363,10 +363,10 @@ impl<'a> World<'a> {
     /// True if the reader keeps no more of what it has read than it may.
     fn is_bounded(&self, reader: &ListReader) -> bool {
         let ListState { spec, snapshot, delivered, .. } = reader.list();
-        let most = if matches!(reader, ListReader::Uncounted(_)) { spec.tuning.max_keys } else { 0 };
+        let max_keys = if matches!(reader, ListReader::Uncounted(_)) { spec.tuning.max_keys } else { 0 };
         let are_few =
             snapshot.anchors.len() <= 3 && snapshot.anchors.iter().all(|group| group.len() <= spec.tuning.max_anchors);
-        delivered.keys().len() <= most && are_few
+        delivered.keys().len() <= max_keys && are_few
     }
 
     pub fn length(&self) -> usize {

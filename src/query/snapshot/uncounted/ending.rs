@@ -11,7 +11,7 @@ impl UncountedReader {
     /// True if the returned records are not where they would have to be in the snapshot.
     pub(super) fn has_lost_first_page(&self) -> bool {
         let Some(earlier) = &self.earlier else { return false };
-        self.list.delivered.end() >= self.most_newer().saturating_add(earlier.end())
+        self.list.delivered.end() >= self.max_newer().saturating_add(earlier.end())
     }
 
     pub(super) fn first_page_error(&self) -> Error {

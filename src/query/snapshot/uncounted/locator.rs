@@ -1,6 +1,6 @@
 //! `Locator`: the offset of a response in the snapshot, by one of three strategies: by count, by overlap, by adjacency.
 
-use super::super::delivered::{Delivered, Shared, has_duplicates};
+use super::super::delivered::{Delivered, SharedRows, has_duplicates};
 use super::super::snapshot::Snapshot;
 use super::super::spec::View;
 
@@ -99,9 +99,9 @@ impl Locator<'_> {
 
     /// One shared record is not enough as the first row: that may be a duplicate that follows the last returned record. No
     /// record precedes the first row of the list.
-    fn is_certain(&self, offset: i64, shared: Shared) -> bool {
+    fn is_certain(&self, offset: i64, shared: SharedRows) -> bool {
         let is_first_row = offset + 1 == self.delivered.end() as i64 && self.view.position > 0;
-        shared == Shared::Distinct || shared == Shared::Unique && !is_first_row
+        shared == SharedRows::Distinct || shared == SharedRows::Unique && !is_first_row
     }
 
     /// True if the list can be as long as it would be if the page begins at `offset`: longer than the snapshot by the drift.

@@ -60,7 +60,7 @@ impl UncountedReader {
             return Ok(0);
         }
         let newer = found.and_then(|index| (self.list.delivered.base() + index as u64).checked_sub(earlier.base()));
-        let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return Ok(rows.len()) };
+        let Some(newer) = newer.filter(|newer| *newer <= self.max_newer()) else { return Ok(rows.len()) };
         let returned = if self.list.returned > 0 { earlier.end() } else { 0 };
         self.history.has_changed |= newer > 0;
         self.earlier = None;
@@ -78,7 +78,7 @@ impl UncountedReader {
     }
 
     /// Most records that can have been added before the length was known.
-    pub(super) fn most_newer(&self) -> u64 {
+    pub(super) fn max_newer(&self) -> u64 {
         let snapshot = &self.list.snapshot;
         snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(snapshot.min_length))
     }

@@ -40,7 +40,7 @@ fn unread_for_long() -> UncountedReader {
 /// A list of known length, where no request brings one record alone.
 fn in_fixed_pages() -> UncountedReader {
     let mut reader = of_known_length();
-    reader.list.snapshot.page_sizes = PageSizes { least: 3, most: 3 };
+    reader.list.snapshot.page_sizes = PageSizes { min: 3, max: 3 };
     reader
 }
 
