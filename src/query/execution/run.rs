@@ -2,6 +2,7 @@
 
 mod deliver;
 mod divide;
+mod list_run;
 mod output;
 mod resume;
 mod send;
@@ -22,7 +23,7 @@ use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, contradictions, is_last_year};
 use super::resolve::resolve;
-use super::set::{Begin, ListRun, NextPage, Set};
+use super::set::{Begin, Set};
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
 use super::slice_fetcher::{Discarded, SliceFetcher};
@@ -124,16 +125,6 @@ impl Run {
             observed: Observed::default(),
         };
         if first_page == FirstPage::AtOnce { run.returning_first_page_at_once() } else { run }
-    }
-
-    /// Begins the run of a list of a set.
-    fn begin(start: &QueryStart) -> Box<dyn ListRun> {
-        Box::new(Self::new(start).dividing())
-    }
-
-    /// Begins the run of a list whose first page may be the only one that is needed of a set.
-    fn begin_at_once(start: &QueryStart) -> Box<dyn ListRun> {
-        Box::new(Self::new(start).dividing().returning_first_page_at_once())
     }
 
     /// True if the list was divided, so that its records are not in their order.
@@ -374,28 +365,4 @@ pub(super) fn evidence_of(query: &Query, part: Part) -> Result<Evidence, Error> 
     let argument =
         |name: &str| args.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     Ok(Evidence::of(query.endpoint().name, part, argument))
-}
-
-impl ListRun for Run {
-    fn report(&self) -> &SharedReport {
-        &self.output.report
-    }
-
-    fn set_max_in_flight(&mut self, pages: usize) {
-        self.set_max_in_flight(pages);
-    }
-
-    fn discard(&mut self) -> Option<Discarded> {
-        // The slices of a divided list are not those with which another run begins.
-        let reading = if self.is_divided() { None } else { self.fetchers.pop_front() };
-        reading.map(SliceFetcher::discarded).or(self.discarded.take())
-    }
-
-    fn begin_after(&mut self, discarded: Discarded) {
-        self.discarded = Some(discarded);
-    }
-
-    fn next(&mut self) -> NextPage<'_> {
-        Box::pin(self.next())
-    }
 }

@@ -14,6 +14,7 @@ mod report;
 mod sealed;
 mod seen;
 mod set_cursor;
+mod shared_report;
 mod verdicts;
 
 pub use batches::{Batch, Batches};
@@ -28,8 +29,9 @@ pub use page::{Checkpoint, Page};
 pub use partial::Partial;
 pub(super) use partial::SavedPartial;
 pub use records::{Records, RecordsBuilder};
-pub use report::{CacheUse, Completeness, Progress, Report, SharedReport};
+pub use report::{CacheUse, Completeness, Progress, Report};
 pub(super) use sealed::Sealed;
 pub(super) use seen::{ANY_LIST, SeenLog, SeenRecord};
 pub(super) use set_cursor::{SetCursor, bits_of};
+pub use shared_report::SharedReport;
 pub use verdicts::{Verdict, Verdicts};

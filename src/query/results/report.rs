@@ -1,31 +1,17 @@
-//! The report of a run: updated while it runs, final when it ends.
+//! `Report`: completeness and cost of a run.
 
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 use super::entries::Entries;
 use super::members::MembersReport;
 use super::verdicts::Verdicts;
-use crate::client::{BelievedEmpty, EmptyResponses};
-use crate::columns::Columns;
-use crate::decode::Members;
 use crate::message::Message;
-use crate::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::query::evidence::Finding;
 
 /// Reason of a run with missing hashes.
-const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
-/// Reason of a run with empty responses that may have been throttles.
-const EMPTY_RESPONSES: &str =
-    "Some responses were empty and did not count pages; some services throttle so: records may be missing";
-/// Reason of a run with texts that are not as they were sent.
-const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
-/// Empty responses that a run may have without a response with records at the same time: a list may be empty.
-const UNCONFIRMED: u64 = 1;
+pub(super) const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
@@ -107,22 +93,6 @@ mod seconds {
     }
 }
 
-/// Records with and without the value that identifies them.
-#[derive(Debug, Default)]
-struct Identified {
-    some: bool,
-    not_all: bool,
-}
-
-impl Identified {
-    /// Takes records, some of which have the value. True if others do not.
-    fn are_mixed(&mut self, named: usize, records: usize) -> bool {
-        self.some |= named > 0;
-        self.not_all |= named < records;
-        self.some && self.not_all
-    }
-}
-
 /// Completeness of the result as far as a report shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
@@ -146,240 +116,6 @@ pub struct Progress {
 impl Default for Progress {
     fn default() -> Self {
         Self { unit: "records", start: 0, done: 0, total: None }
-    }
-}
-
-/// A report that a run updates while others read it.
-#[derive(Clone, Debug)]
-pub struct SharedReport {
-    state: Arc<ForkSafeMutex<Shared>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    report: Report,
-    /// Entries of `report.reasons`.
-    seen_reasons: HashSet<Message>,
-    is_of_follower: bool,
-    contradictions: Vec<Message>,
-    started: Instant,
-    finished: bool,
-    believed: BelievedResponses,
-    identified: Identified,
-}
-
-/// Empty responses that were taken to mean that nothing was found.
-#[derive(Debug, Default)]
-struct BelievedResponses {
-    confirmed: u64,
-    unconfirmed: u64,
-    /// The client's knowledge of such responses, if there were any.
-    known: Option<Arc<EmptyResponses>>,
-}
-
-impl BelievedResponses {
-    fn are_doubtful(&self) -> bool {
-        let is_throttling = self.known.as_ref().is_some_and(|known| known.is_throttling());
-        self.unconfirmed > UNCONFIRMED || is_throttling && self.confirmed + self.unconfirmed > 0
-    }
-}
-
-impl Default for SharedReport {
-    fn default() -> Self {
-        Self::start(Vec::new(), Vec::new())
-    }
-}
-
-impl SharedReport {
-    /// Report of a run that starts, with reasons and missing hashes of the run it resumes.
-    pub(in crate::query) fn start(reasons: Vec<Message>, missing: Vec<String>) -> Self {
-        let state = Shared {
-            report: Report::default(),
-            seen_reasons: HashSet::new(),
-            is_of_follower: false,
-            contradictions: Vec::new(),
-            started: Instant::now(),
-            finished: false,
-            believed: BelievedResponses::default(),
-            identified: Identified::default(),
-        };
-        let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
-        report.add_missing(missing);
-        reasons.into_iter().for_each(|reason| report.add_reason(reason));
-        report
-    }
-
-    /// Report of a follower, whose reasons advise what helps there.
-    pub(in crate::query) fn of_follower() -> Self {
-        let report = Self::default();
-        report.lock().is_of_follower = true;
-        report
-    }
-
-    fn lock(&self) -> ForkSafeGuard<'_, Shared> {
-        self.state.lock()
-    }
-
-    pub fn read(&self) -> Report {
-        self.lock().report.clone()
-    }
-
-    pub(in crate::query) fn search_hints(&self) -> Vec<i64> {
-        self.lock().report.search_hints.clone()
-    }
-
-    /// Changes the report. `elapsed` is the time of the last change, so that it stops after an error, an interrupt or
-    /// when the caller stops iterating.
-    pub(in crate::query) fn update(&self, change: impl FnOnce(&mut Report)) {
-        let mut state = self.lock();
-        if !state.finished {
-            state.report.elapsed = state.started.elapsed();
-        }
-        change(&mut state.report);
-    }
-
-    /// Counts records that contradict the request, with the reason.
-    pub(in crate::query) fn add_dropped(&self, rows: u64, reason: impl Into<Message>) {
-        self.add_contradiction(reason);
-        self.update(|report| report.dropped += rows);
-    }
-
-    /// Adds the reason that responses contradict each other, the request, or what the API documents.
-    pub(in crate::query) fn add_contradiction(&self, reason: impl Into<Message>) {
-        let reason = reason.into();
-        self.add_reason(reason.clone());
-        let contradictions = &mut self.lock().contradictions;
-        if !contradictions.contains(&reason) {
-            contradictions.push(reason);
-        }
-    }
-
-    pub(in crate::query) fn contradictions(&self) -> Vec<Message> {
-        self.lock().contradictions.clone()
-    }
-
-    /// Adds a reason, once.
-    pub(in crate::query) fn add_reason(&self, reason: impl Into<Message>) {
-        let reason = reason.into();
-        let state = &mut *self.lock();
-        let reason = if state.is_of_follower { reason.of_follower() } else { reason };
-        if state.seen_reasons.insert(reason.clone()) {
-            state.report.reasons.push(reason);
-        }
-    }
-
-    /// Adds an empty response that was taken to mean that nothing was found.
-    pub(in crate::query) fn add_believed_empty(&self, known: &Arc<EmptyResponses>, response: BelievedEmpty) {
-        let mut state = self.lock();
-        let believed = &mut state.believed;
-        match response {
-            BelievedEmpty::Confirmed => believed.confirmed += 1,
-            BelievedEmpty::Repeated => believed.unconfirmed += 1,
-        }
-        believed.known.get_or_insert_with(|| known.clone());
-        let are_doubtful = believed.are_doubtful();
-        drop(state);
-        if are_doubtful {
-            self.add_reason(EMPTY_RESPONSES);
-        }
-    }
-
-    /// Adds the reason of empty responses where one was not to be expected.
-    pub(in crate::query) fn doubt_empty_responses(&self) {
-        self.lock().believed.unconfirmed += UNCONFIRMED + 1;
-        self.add_reason(EMPTY_RESPONSES);
-    }
-
-    /// Reason of empty responses that may have been throttles, by what is known now.
-    pub(in crate::query) fn empty_responses_reason(&self) -> Option<Message> {
-        self.lock().believed.are_doubtful().then(|| EMPTY_RESPONSES.into())
-    }
-
-    /// Adds requested hashes that were not returned.
-    pub(in crate::query) fn add_missing(&self, missing: Vec<String>) {
-        if missing.is_empty() {
-            return;
-        }
-        self.add_reason(NOT_RETURNED);
-        self.update(|report| missing.into_iter().for_each(|hash| report.missing.push(hash)));
-    }
-
-    /// Takes back the records and reasons since an earlier report of the same run, whose cost remains.
-    pub(in crate::query) fn rewind(&self, earlier: &Report) {
-        let mut state = self.lock();
-        state.seen_reasons = earlier.reasons.to_vec().into_iter().collect();
-        let report = &mut state.report;
-        report.reasons = earlier.reasons.to_vec().into();
-        report.records = earlier.records;
-        report.progress = earlier.progress;
-        report.dropped = earlier.dropped;
-        report.moved = earlier.moved;
-        report.rereads += 1;
-    }
-
-    /// Adds the members of other records of the same type.
-    pub(in crate::query) fn add_member_report(&self, other: &MembersReport) {
-        self.lock().report.members.add(other);
-    }
-
-    /// Adds the cost of another run.
-    pub(in crate::query) fn add_cost(&self, other: &Report) {
-        self.update(|report| {
-            report.requests += other.requests;
-            report.retries += other.retries;
-            report.pages += other.pages;
-            report.bytes += other.bytes;
-            report.members.add(&other.members);
-        });
-    }
-
-    /// Adds the members of a page with records.
-    pub(in crate::query) fn add_members(&self, declared: &Arc<[String]>, members: &Members) {
-        self.update(|report| report.members.add_page(declared, members));
-        self.doubt_spellings();
-        if members.has_replaced {
-            self.add_reason(REPLACED);
-        }
-    }
-
-    /// Adds the reason of members that some records have in another spelling than others.
-    fn doubt_spellings(&self) {
-        let ambiguous = self.lock().report.members.ambiguous().map(str::to_owned);
-        if let Some(name) = ambiguous {
-            self.add_contradiction(format!(
-                "Some records have the member {name} in another spelling than others: these values were not read."
-            ));
-        }
-    }
-
-    /// Notes whether records have the first value that identifies them, such as their hash.
-    pub(in crate::query) fn add_identities(&self, columns: &Columns) {
-        let record = columns.record();
-        let name = record.identity[0];
-        // Only records of a block must have one. A transfer between chains has no hash before it arrives, and the coin of a chain
-        // has no contract.
-        let Some(column) = record.position(name).filter(|_| record.block().is_some()) else { return };
-        let named = (0..columns.rows()).filter(|row| columns.text(column, *row).is_some_and(|text| !text.is_empty()));
-        let named = named.count();
-        if self.lock().identified.are_mixed(named, columns.rows()) {
-            self.add_contradiction(format!(
-                "Some records have no {name}, and others have one: one may be there twice. Compare their other fields."
-            ));
-        }
-    }
-
-    /// Marks the end of the run, which is complete if no reason says otherwise.
-    pub(in crate::query) fn finish(&self) {
-        // The spellings of all lists of a set were added together.
-        self.doubt_spellings();
-        if let Some(reason) = self.empty_responses_reason() {
-            self.add_reason(reason);
-        }
-        let mut state = self.lock();
-        if !std::mem::replace(&mut state.finished, true) {
-            state.report.elapsed = state.started.elapsed();
-            state.report.complete = state.report.reasons.is_empty();
-        }
     }
 }
 
