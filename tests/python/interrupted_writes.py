@@ -30,7 +30,7 @@ def written_in_spite_of_interrupts(
     fetch = ParquetWriter.fetch
     interrupts = 0
 
-    def interrupted(writer: ParquetWriter) -> None:
+    def interrupted(writer: ParquetWriter[Any]) -> None:
         if interrupts < 12 and chance.random() < probability:
             raise InterruptedError
         fetch(writer)

@@ -253,7 +253,7 @@ def test_interrupt_says_what_is_saved_and_ends_at_the_caller(
 ) -> None:
     fetch = ParquetWriter.fetch
 
-    def fetched_and_interrupted(writer: ParquetWriter) -> None:
+    def fetched_and_interrupted(writer: ParquetWriter[Any]) -> None:
         fetch(writer)
         raise KeyboardInterrupt
 
@@ -280,7 +280,7 @@ def test_cancellation_says_what_is_saved_and_ends_at_the_caller(
 ) -> None:
     fetch = ParquetWriter.fetch_async
 
-    async def fetched_and_cancelled(writer: ParquetWriter) -> None:
+    async def fetched_and_cancelled(writer: ParquetWriter[Any]) -> None:
         await fetch(writer)
         raise asyncio.CancelledError
 
