@@ -79,12 +79,13 @@ def main(arguments: list[str]) -> int:
         return 0
     out = Path(arguments[arguments.index("--out") + 1])
     before = set(out.glob("*.whl"))
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+    environment = dict(os.environ)
     command = [sys.executable, "-m", "maturin", "build", *arguments]
     if ("--profile", "dev") in pairwise(arguments):
-        # Other flags would compile again what the Rust tests have compiled.
+        # Other flags, or a time for the C compiler, would compile again what the Rust tests have compiled.
         command.append("--strip")
     else:
+        environment["SOURCE_DATE_EPOCH"] = str(epoch())
         environment["RUSTFLAGS"] = f"{os.environ.get('RUSTFLAGS', '')} {flags()}".strip()
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     for wheel in set(out.glob("*.whl")) - before if done.returncode == 0 else ():

@@ -110,6 +110,7 @@ def test_failed_check_has_a_line_and_an_exit_code(
     options = {option for _, text in found.values() for option in re.findall("--[a-z-]+", text)}
     assert options <= OPTIONS
     assert next(check for check, (status, _) in found.items() if status == "fail") == failed
+    assert ("zone request" in found) == ("request" in found and code != 4)
     # A check that was not reached says nothing.
     assert not {"cassette", "cache"} & set(found)
 
