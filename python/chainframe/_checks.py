@@ -17,7 +17,7 @@ MAX_SHOWN = 80
 
 
 def check_count(value: object, parameter: str, maximum: int = MAX_COUNT) -> None:
-    """Raises `InvalidParameterError` for anything but an integer from 1 to `most`."""
+    """Raises `InvalidParameterError` for anything but an integer from 1 to `maximum`."""
     # Integers of numpy are accepted as well.
     count = 0 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
     if not 1 <= count <= maximum:

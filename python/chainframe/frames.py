@@ -152,8 +152,8 @@ def reader(tables: Tables) -> pa.RecordBatchReader:
     """Return a reader that raises the original errors; an Arrow stream carries only their messages."""
     pyarrow = load("pyarrow")
     batches = _Batches(pyarrow, tables)
-    reader: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
-    return reader
+    opened: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
+    return opened
 
 
 def load(name: str, *, extra: str = "arrow") -> Any:  # noqa: ANN401 - a module

@@ -76,7 +76,7 @@ impl Query {
         Ok(self.of_run(py, QueryStart::from(query)))
     }
 
-    /// The next `most` records of the query after those that the last run of another one, which is a part of it, returned.
+    /// The next `max_items` records of the query after those that the last run of another one, which is a part of it, returned.
     fn _rest(&self, py: Python<'_>, max_items: u64, after: &Self) -> PyResult<Self> {
         let start = self.start.rest(&after.cursor(), max_items)?;
         Ok(self.of_run(py, start))

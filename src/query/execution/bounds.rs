@@ -39,7 +39,7 @@ impl Bounds {
         }
     }
 
-    /// At most `most`.
+    /// At most `max`.
     pub fn limited_to(self, max: u64) -> Self {
         let high = self.high.map_or(max, |high| high.min(max));
         Self {

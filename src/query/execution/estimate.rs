@@ -285,7 +285,7 @@ fn sampled_sizes(query: &Query, slices: &[u64], pages: &[Page]) -> Vec<Size> {
     sizes.collect()
 }
 
-/// Up to `most` of `count` slices, evenly distributed.
+/// Up to `max_samples` of `count` slices, evenly distributed.
 fn evenly(first: u64, count: u64, max_samples: u64) -> Vec<u64> {
     let samples = count.min(max_samples);
     let halves = 2 * u128::from(samples);

@@ -46,7 +46,7 @@ impl QueryStart {
         Self { query, cursor, shared: Some(shared.clone()) }
     }
 
-    /// The position of a cursor in this query's only slice, from where at most `most` records are wanted. The cursor may be
+    /// The position of a cursor in this query's only slice, from where at most `max_items` records are wanted. The cursor may be
     /// that of a run that was limited so.
     pub fn rest(&self, cursor: &str, max_items: u64) -> Result<Self, Error> {
         self.query.reject_set("an export")?;

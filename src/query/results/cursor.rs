@@ -193,7 +193,7 @@ impl Cursor {
         Self { empty_runs: self.empty_runs.saturating_add(1), search_hints, ..self.clone() }
     }
 
-    /// Cursor of this position, from where `most` records are wanted.
+    /// Cursor of this position, from where `max_items` records are wanted.
     pub(in crate::query) fn limited_to(mut self, max_items: u64) -> Self {
         self.options.max_items = Some(i64::try_from(max_items).unwrap_or(i64::MAX));
         self

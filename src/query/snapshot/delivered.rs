@@ -50,7 +50,7 @@ impl Delivered {
         self.keys.last().copied()
     }
 
-    /// Adds records; keeps `most` keys.
+    /// Adds records; keeps `max_keys` keys.
     pub fn push(&mut self, keys: impl ExactSizeIterator<Item = u64>, max_keys: usize) {
         self.end += keys.len() as u64;
         if max_keys > 0 {

@@ -37,7 +37,7 @@ fn requests_that_are_cancelled_are_sent_again() {
     assert_eq!(further, [4, 5, 6, 7]);
 }
 
-/// Serves a page of at most `most` records, whatever is requested.
+/// Serves a page of at most `max_served` records, whatever is requested.
 fn serve_small(reader: &mut ListReader, list: &[u64], max_served: u64, is_counted: bool) -> Vec<u64> {
     let request = reader.next_request(0).unwrap();
     let served = PageRequest { limit: request.limit.min(max_served), ..request };
