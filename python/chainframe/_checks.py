@@ -42,8 +42,8 @@ def short(value: object) -> str:
     """Returns the beginning of the first line of the `repr` of a value."""
     try:
         shown = repr(value)
-    except ValueError:
+    except Exception:  # noqa: BLE001 - of a class of others
         # Python does not convert very long numbers to digits.
-        return "a number of too many digits"
+        return "a number of too many digits" if isinstance(value, Integral) else "a value without a repr"
     line = shown.split("\n", 1)[0]
     return line if line == shown and len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}…"

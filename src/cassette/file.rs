@@ -171,7 +171,12 @@ pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<
         file.write_all(&bytes)?;
         Ok(length + bytes.len() as u64)
     };
-    *read = append().map_err(|error| Error::cannot_write(path, error))?;
+    let appended = append();
+    if appended.is_err() {
+        // On a full disk the beginning of the line is there, with which no later run could read the file.
+        let _ = file.set_len(length);
+    }
+    *read = appended.map_err(|error| Error::cannot_write(path, error))?;
     Ok(true)
 }
 

@@ -17,11 +17,22 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Characters of a value in a message.
+const SHOWN_CHARS: usize = 80;
+
 /// A text in quotes, or its first 80 characters.
 pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(80) {
+    match text.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
+    }
+}
+
+/// A text of one line without quotes, or its first 80 characters.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

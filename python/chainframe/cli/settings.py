@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from chainframe import Client, Deployment
+from chainframe._checks import short
 from chainframe._deployments import of_environment
 from chainframe._paths import cassette_path
 from chainframe.testing import Cassette
@@ -32,7 +33,7 @@ class Number(click.ParamType[Any]):
             return self.read(value)
         except ValueError:
             kind = "a number" if self.read is float else "an integer"
-            self.fail(f"must be {kind} or {' or '.join(self.keywords)}; got {value!r}", param, ctx)
+            self.fail(f"must be {kind} or {' or '.join(self.keywords)}; got {short(value)}", param, ctx)
 
 
 STRING = click.STRING

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from chainframe._checks import short
 from chainframe.exact import integers
 
 # Decimal places of the API's amounts, which results keep unless they need more.
@@ -55,7 +56,7 @@ def _decimal(value: Any) -> Decimal | None:
             return Decimal(value) if value else None
         except ArithmeticError:
             pass  # refused below
-    raise TypeError(f"an exact column takes numbers; got {value!r} of type {type(value).__name__}")
+    raise TypeError(f"an exact column takes numbers; got {short(value)} of type {type(value).__name__}")
 
 
 def is_exact(value: Any, kind: Any) -> bool:

@@ -38,7 +38,10 @@ STAGING = ".overwrite"
 """Directory for an export that is to replace another when it is complete."""
 ATTEMPTS = 20
 """Attempts to make a directory that others remove; runs that end at such a moment are few."""
+_NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF}
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
+MAX_NAMED = 120
+"""Bytes of a name that is a part of a temporary one. Some file systems take names of 143 bytes."""
 
 
 def _reported(method: Callable[P, T]) -> Callable[P, T]:
@@ -269,7 +272,7 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
     """
     check_file(path)
     mode = mode_of(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    temporary = path.with_name(_temporary_name(path.name))
     try:
         with open(
             temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
@@ -285,6 +288,12 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def _temporary_name(name: str) -> str:
+    """Returns a name that the file system takes if it takes that of the file."""
+    named = name if len(os.fsencode(name)) <= MAX_NAMED else hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return f".{named}.{uuid.uuid4().hex[:16]}.tmp"
 
 
 def _set_mode(file: BufferedWriter, mode: int) -> None:
@@ -321,7 +330,7 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     except OSError as error:
         # Some network file systems cannot.
-        if error.errno != errno.EINVAL:
+        if error.errno not in _NO_DIRECTORY_SYNC:
             raise
     finally:
         os.close(descriptor)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import reprlib
 from typing import TYPE_CHECKING, Any
 
+from chainframe._checks import short
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.differences import differing, shown
 from chainframe.exports.export import Export
@@ -24,7 +24,7 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
     export has all records up to its highest height, and none of their keys.
     """
     if not isinstance(export, Export):
-        raise InvalidParameterError(f"{FORM}; got {reprlib.repr(export)}", parameter="start")
+        raise InvalidParameterError(f"{FORM}; got {short(export)}", parameter="start")
     manifest = export._current()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if manifest is None:
         message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from chainframe._declared import RECORDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from decimal import Decimal
     from io import BufferedWriter
+
+NUMBERS = {
+    field["name"]
+    for record in RECORDS.values()
+    for field in record["fields"]
+    if field["kind"] in {"amount", "estimate"}
+}
+"""Columns of numbers that are no integers, which may be text."""
+MAX_EXPANDED = 1_000
+"""Most digits to which an exponent is expanded: more than twice those of 2^256."""
 
 
 class Writer(Protocol):
@@ -91,9 +103,9 @@ WRITERS: dict[str, Callable[[BufferedWriter, pa.Schema], Writer]] = {
 
 
 def _as_text(batch: pa.RecordBatch, lists: Callable[[Any], str] | None) -> pa.RecordBatch:
-    """Times as ISO 8601 in UTC and decimals as their digits; lists through `lists`, for a format without lists."""
+    """Times as ISO 8601 in UTC and numbers as their digits; lists through `lists`, for a format without lists."""
     columns: list[pa.Array[Any]] = []
-    for column in batch.columns:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
         kind = column.type
         if pa.types.is_timestamp(kind):
             # As a naive time, which is UTC, so that no time zone database is needed.
@@ -103,6 +115,8 @@ def _as_text(batch: pa.RecordBatch, lists: Callable[[Any], str] | None) -> pa.Re
             columns.append(_each(column, _digits))
         elif pa.types.is_list(kind) and lists is not None:
             columns.append(_each(column, lists))
+        elif name in NUMBERS and pa.types.is_string(kind) and _has_exponent(column):
+            columns.append(_each(column, _without_exponent))
         else:
             columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -114,6 +128,18 @@ def _each(column: pa.Array[Any], text: Callable[[Any], str]) -> pa.Array[Any]:
     texts.append_values([None if value is None else text(value) for value in column.to_pylist()])
     built: pa.Array[Any] = texts.finish()
     return built
+
+
+def _has_exponent(column: pa.Array[Any]) -> bool:
+    return bool(pc.any(pc.match_substring(column, "e", ignore_case=True)).as_py())
+
+
+def _without_exponent(text: str) -> str:
+    """The digits of a number that was sent as text, such as 0 for 0E-18."""
+    if "e" not in text.lower():
+        return text
+    number = Decimal(text)
+    return _digits(number) if abs(number.adjusted()) <= MAX_EXPANDED else text
 
 
 def _digits(value: Decimal) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._native import Hint, _restore_report
 from chainframe._objects import location
-from chainframe._paths import check_directory, refuse_link
+from chainframe._paths import check_directory, is_utf8, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
 from chainframe.errors.base import advice
@@ -150,6 +150,9 @@ def _checked(
     if query._values and options["settle"] is None:  # noqa: SLF001 - as above
         raise InvalidParameterError("must be given for a series of several values", parameter="settle")
     check_directory(directory, "path")
+    if isinstance(directory, Path) and not is_utf8(str(directory.absolute())):
+        problem = f"({directory}) must be UTF-8, since each run of a series reads what is there; rename its directory"
+        raise InvalidParameterError(problem, parameter="path")
     manifest = ExportRequest(query, client, directory, **options).new_manifest()
     check_whole(manifest.query)
     if read_manifest(directory) is not None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe import Client, InvalidParameterError, Query
 from chainframe._arguments import similar
+from chainframe._checks import short
 from chainframe._declared import ENDPOINTS
 
 try:
@@ -154,7 +155,7 @@ class Job:
         given.pop("path", None)
         call = given.pop("resource", None)
         if call not in ENDPOINTS:
-            raise InvalidParameterError(f"resource must be one of {', '.join(ENDPOINTS)}; got {call!r}")
+            raise InvalidParameterError(f"resource must be one of {', '.join(ENDPOINTS)}; got {short(call)}")
         job = cls(
             call=call,
             num_partitions=_number(given, "numPartitions", minimum=1, default=8),
@@ -227,7 +228,7 @@ def _number(
         number = default if text is None else kind(text)
     except ValueError:
         raise InvalidParameterError(
-            f"{name} must be {'an integer' if kind is int else 'a number'}; got {text!r}"
+            f"{name} must be {'an integer' if kind is int else 'a number'}; got {short(text)}"
         ) from None
     if number is not None and minimum is not None and number < minimum:
         raise InvalidParameterError(f"{name} must be >= {minimum}; got {text}")
@@ -237,7 +238,7 @@ def _number(
 def _flag(given: dict[str, str], name: str) -> bool:
     text = given.pop(name, "false")
     if text.lower() not in {"true", "false"}:
-        raise InvalidParameterError(f"{name} must be true or false; got {text!r}")
+        raise InvalidParameterError(f"{name} must be true or false; got {short(text)}")
     return text.lower() == "true"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe import ConfigError
+from chainframe._checks import short
 from chainframe.testing import _requests
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
     @respond.setter
     def respond(self, respond: Respond | None) -> None:
         if respond is not None and not callable(respond):
-            raise ConfigError(f"respond must be callable or None; got {respond!r}")
+            raise ConfigError(f"respond must be callable or None; got {short(respond)}")
         self._respond = respond
         if respond is None:
             self._native.set_respond(None)
@@ -208,7 +209,7 @@ def quirks_as_json(quirks: Sequence[QuirkName | Quirk]) -> str:
 
 def _as_json(expected: str, given: Sequence[Any], *, by_name: bool = False) -> str:
     if isinstance(given, str | bytes | Mapping):
-        raise ConfigError(f"{expected}; got {given!r}")
+        raise ConfigError(f"{expected}; got {short(given)}")
     try:
         items = [{"kind": each} if by_name and isinstance(each, str) else each for each in given]
         return json.dumps(items, allow_nan=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, ExportError, InvalidParameterError
 from chainframe._arguments import suggesting
+from chainframe._checks import short
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _without_cassette
 from chainframe._paths import is_there, local_path, reachable, refuse_link
@@ -352,4 +353,4 @@ class LocalService(_Logged):
 
 def _require(setting: str, value: object, expected: type | UnionType, description: str) -> None:
     if not isinstance(value, expected):
-        raise ConfigError(f"{setting} must be {description}; got {value!r}")
+        raise ConfigError(f"{setting} must be {description}; got {short(value)}")

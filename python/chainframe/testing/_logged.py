@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chainframe import ConfigError
+from chainframe._checks import short
 from chainframe._text import counted
 from chainframe.testing import _matching, _requests
 from chainframe.testing._adjustable import _Adjustable  # pyright: ignore[reportPrivateUsage]
@@ -80,7 +81,7 @@ class _Logged(_Adjustable):  # pyright: ignore[reportUnusedClass]
         >>> service.assert_requested("blocks", height=4_300_000, times=1)
         """
         if times is not None and (type(times) is not int or times < 0):
-            raise ConfigError(f"times must be a number of requests or None; got {times!r}")
+            raise ConfigError(f"times must be a number of requests or None; got {short(times)}")
         count = len(_matching.select(self.request_log, call, params))
         if count != times if times is not None else count == 0:
             requested = counted(count, "time")

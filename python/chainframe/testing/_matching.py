@@ -10,6 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, InvalidParameterError
+from chainframe._checks import short
 from chainframe._declared import ENDPOINTS
 from chainframe._native import _sent_value
 from chainframe.testing import _normalize, _requests
@@ -70,14 +71,14 @@ def _as_sent(call: dict[str, Any], params: Mapping[str, Any]) -> dict[str, objec
 def _checked(name: str, value: Any) -> object:  # noqa: ANN401 - of a user
     """Return a value of a parameter of the API; raise if no request could have it."""
     if name in _requests.COUNTS and value is not None and (type(value) is not int or value < 1):
-        raise ConfigError(f"{name} must be an integer of at least 1; got {value!r}")
+        raise ConfigError(f"{name} must be an integer of at least 1; got {short(value)}")
     for each in value if isinstance(value, list | tuple) else [value]:
         if isinstance(each, bool) or not isinstance(each, str | bytes | Real | Decimal | datetime | None):
-            raise ConfigError(f"{name} must be a value that the call takes; got {each!r}")
+            raise ConfigError(f"{name} must be a value that the call takes; got {short(each)}")
         if isinstance(each, datetime) and each.tzinfo is None:
-            raise ConfigError(f"{name} must have a time zone; got {each!r}")
+            raise ConfigError(f"{name} must have a time zone; got {short(each)}")
         if isinstance(each, Real | Decimal) and not math.isfinite(each):
-            raise ConfigError(f"{name} must be a finite number; got {each!r}")
+            raise ConfigError(f"{name} must be a finite number; got {short(each)}")
     return value
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_MILLISECONDS = 100_000_000_000
+MAX_EXPONENT = 999_999
+MAX_NUMBER = 1_024
+"""Characters of a number that the extension module reads."""
 MISSPELT = 0.85
 """Similarity of a name with that of a field from which on it is taken for a mistake."""
 
@@ -126,7 +129,7 @@ def _number(value: Any) -> Decimal:  # noqa: ANN401 - a number of any kind
         raise TypeError
     # The shortest digits that identify the float, as shown by `repr`.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-    if not number.is_finite():
+    if not number.is_finite() or abs(number.adjusted()) > MAX_EXPONENT or len(str(number)) > MAX_NUMBER:
         raise ValueError
     return number
 

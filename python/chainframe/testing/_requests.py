@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from chainframe import ConfigError
+from chainframe._checks import short
 from chainframe._declared import ENDPOINTS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ COUNTS = ("page", "page_size")
 def endpoint(call: str) -> dict[str, Any]:
     """Return the declaration of a call."""
     if call not in list(ENDPOINTS):
-        raise ConfigError(f"call must be one of {', '.join(ENDPOINTS)}; got {call!r}")
+        raise ConfigError(f"call must be one of {', '.join(ENDPOINTS)}; got {short(call)}")
     return ENDPOINTS[call]
 
 

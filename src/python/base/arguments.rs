@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyMapping, PySet, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFrozenSet, PyInt, PyMapping, PySet, PyString, PyTuple};
 
 use super::once::MadeOnce;
 use crate::client::Error;
@@ -329,7 +329,7 @@ pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
 }
 
 /// The repr of an object may have any length.
-pub fn first_line(text: &str) -> String {
+fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let cut = line.char_indices().nth(SHOWN_CHARS).map_or(line, |(end, _)| &line[..end]);
     if cut.len() < text.trim_end().len() { format!("{cut}…") } else { cut.to_owned() }
@@ -337,7 +337,12 @@ pub fn first_line(text: &str) -> String {
 
 /// First line of the repr of a value.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
-    value.repr().map_or_else(|_| "a value without a repr".into(), |text| first_line(&text.to_string()))
+    match value.repr() {
+        Ok(text) => first_line(&text.to_string()),
+        // Python does not convert very long numbers to digits.
+        Err(_) if value.is_instance_of::<PyInt>() => "a number of too many digits".into(),
+        Err(_) => "a value without a repr".into(),
+    }
 }
 
 /// The problem of a value that is not what was expected.

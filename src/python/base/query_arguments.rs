@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyMapping, PyString};
 
-use super::arguments::{DATETIME, DECIMAL, first_line, is_instance, microseconds, shown, text};
+use super::arguments::{DATETIME, DECIMAL, is_instance, microseconds, shown, text};
 use crate::client::Error;
 use crate::interface::ParamKind;
 use crate::query::Arg;
@@ -16,14 +16,10 @@ pub fn argument(name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResu
     arg(name, value, kind).map_err(|problem| match problem {
         Problem::Hashes(problem) => Error::parameter(name, problem).into(),
         Problem::Item(index, problem) => Error::parameter(format!("{name}[{index}]"), problem).into(),
-        Problem::Rejected(problem) => match value.repr() {
-            Ok(given) => {
-                let advice = own_value(value, name);
-                Error::parameter(name, format!("{problem}; got {}{advice}", first_line(&given.to_string()))).into()
-            }
-            // An integer may have too many digits.
-            Err(_) => Error::parameter(name, problem).into(),
-        },
+        Problem::Rejected(problem) => {
+            let advice = own_value(value, name);
+            Error::parameter(name, format!("{problem}; got {}{advice}", shown(value))).into()
+        }
         Problem::Raised(error) => error,
     })
 }

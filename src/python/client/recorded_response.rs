@@ -8,6 +8,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::{Decoder, Envelope};
 use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
+use crate::message::quoted;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query;
@@ -47,5 +48,6 @@ pub(super) fn decode(
 /// The endpoint of a call.
 pub(super) fn called(call: &str) -> Result<&'static Endpoint, Error> {
     let names: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
-    endpoint(call).ok_or_else(|| Error::config("call", format!("must be one of {}; got {call:?}", names.join(", "))))
+    endpoint(call)
+        .ok_or_else(|| Error::config("call", format!("must be one of {}; got {}", names.join(", "), quoted(call))))
 }

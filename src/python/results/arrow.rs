@@ -16,6 +16,7 @@ use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
 use crate::process;
+use crate::message::quoted;
 use crate::python::base::arguments::{self, ColumnNames, Readable};
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::query::Records;
@@ -59,7 +60,9 @@ pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&ColumnNames>)
             let known: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
             let names = known.join(", ");
             let advice = arguments::similar(py, name, &known)?;
-            return Err(Error::parameter("columns", format!("must be among {names}; got {name:?}{advice}")).into());
+            return Err(
+                Error::parameter("columns", format!("must be among {names}; got {}{advice}", quoted(name))).into()
+            );
         };
         if indices.contains(&index) {
             return Err(Error::parameter("columns", format!("must be distinct; got {name:?} twice")).into());

@@ -5,7 +5,7 @@ use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime};
 use super::args::Arg;
 use crate::client::Error;
 use crate::interface::RangeEnd;
-use crate::message::quoted;
+use crate::message::{quoted, shortened};
 
 /// Times end before this year: ISO 8601 has four digits for a year.
 const YEAR_10000: i64 = 253_402_300_800_000;
@@ -41,7 +41,7 @@ pub fn parse_time(name: &str, arg: &Arg, end: Option<RangeEnd>) -> Result<i64, E
     };
     let got = match arg {
         Arg::String(text) => format!("; got {}", quoted(text)),
-        Arg::Integer(digits) => format!("; got {digits}"),
+        Arg::Integer(digits) => format!("; got {}", shortened(digits)),
         Arg::Time(microseconds) => DateTime::from_timestamp_micros(*microseconds)
             .map_or_else(String::new, |time| format!("; got {}", time.to_rfc3339())),
         _ => String::new(),

@@ -66,7 +66,7 @@ fn height(arg: &Arg) -> Result<ParamValue, Message> {
     };
     match digits.parse() {
         Ok(height) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Ok(ParamValue::Number(height)),
-        _ => Err(format!("must be a block height, an integer from 0 to 2^63-1; got {digits:?}").into()),
+        _ => Err(format!("must be a block height, an integer from 0 to 2^63-1; got {}", quoted(digits)).into()),
     }
 }
 

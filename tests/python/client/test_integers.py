@@ -111,7 +111,7 @@ OTHERS: dict[str, Call] = {
 }
 # Without the arguments of times and amounts, which have spellings of their own, and those of classes of records.
 SKIPPED = {"start_time", "end_time", "time", "min_amount", "max_amount"}
-WRONG = [2**64, -(2**63) - 1, 10**5_000, -(10**5_000), True, 1.5, float("nan"), object()]
+WRONG = [2**64, -(2**63) - 1, 10**5_000, -(10**5_000), 10**4_000, True, 1.5, float("nan"), object()]
 
 
 def compact(kit: Kit, **options: Any) -> object:

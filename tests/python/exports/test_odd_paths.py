@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -27,6 +29,47 @@ def test_path_that_is_not_utf8_is_written_and_read(client: cf.Client, tmp_path: 
     assert query.to_parquet(directory / "blocks").to_arrow() == query.to_arrow()
     with pytest.raises(cf.ExportError, match="is not UTF-8, and pyarrow reads no such path"):
         chainframe.exports.read(directory / "blocks")
+
+
+@needs_bytes
+def test_series_that_could_not_be_read_back_is_refused_before_a_request(
+    service: LocalService, client: cf.Client, tmp_path: Path
+) -> None:
+    directory = tmp_path / os.fsdecode(b"\xff")
+    sent = service.request_count
+    with pytest.raises(cf.InvalidParameterError, match=r"^path \(.*\) must be UTF-8, since each run of a series reads"):
+        client.blocks().to_parquet_series(directory, settle=5)
+    assert not directory.exists()
+    assert service.request_count == sent
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl.gz", ".parquet"])
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_file_with_a_long_name_is_written(client: cf.Client, tmp_path: Path, letter: str, suffix: str) -> None:
+    # The directory of its parts has a name of five bytes more.
+    name = letter * ((250 - len(suffix)) // len(letter.encode())) + suffix
+    query = client.blocks(max_items=5)
+    method = {".csv": "to_csv", ".jsonl.gz": "to_json", ".parquet": "to_parquet"}[suffix]
+    for written in (query, query.collect()):
+        getattr(written, method)(tmp_path / name)
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directories are not synced there")
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF])
+def test_file_system_that_cannot_sync_directories_is_written_to(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    sync = os.fsync
+
+    def refusing(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+    assert client.blocks(max_items=5).to_parquet(tmp_path / "blocks").rows == 5
+    assert client.blocks(max_items=5).to_csv(tmp_path / "blocks.csv").rows == 5
 
 
 @needs_bytes
