@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,32 @@ import pyarrow as pa
 from pyarrow import acero
 from pyarrow import compute as pc
 
+from chainframe._arguments import similar
+from chainframe._checks import short
 from chainframe.datasets.values import references
+from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from chainframe import Query
 
 Columns = Sequence[str] | Mapping[str, pc.Expression]
+UNKNOWN_FIELD = re.compile(r"No match for FieldRef\.(?:Nested\(FieldRef\.)?Name\((.*?)\)[ )]")
+"""Beginning of the message of pyarrow, whose other lines are the schema."""
+
+
+@contextmanager
+def _known_fields(schema: pa.Schema, parameter: str) -> Generator[None]:
+    """Raise the error of pyarrow about a column that an expression refers to as one of the package."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        found = UNKNOWN_FIELD.match(str(error))
+        if found is None:
+            raise
+        problem = f"must refer to columns among {', '.join(schema.names)}; got {short(found[1])}"
+        raise InvalidParameterError(problem + similar(found[1], schema.names), parameter=parameter) from None
 
 
 @dataclass(frozen=True)
@@ -40,7 +62,8 @@ class Projection:
             return table
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
         kept = acero.Declaration("filter", acero.FilterNodeOptions(self.expression), [source])
-        return kept.to_table(use_threads=False)
+        with _known_fields(self.schema, "filter"):
+            return kept.to_table(use_threads=False)
 
     def apply(self, table: pa.Table) -> pa.Table:
         kept = self.filter(table)
@@ -50,7 +73,8 @@ class Projection:
             return kept.select(list(self.columns))
         options = acero.ProjectNodeOptions(list(self.columns.values()), list(self.columns))
         source = acero.Declaration("table_source", acero.TableSourceNodeOptions(kept))
-        return acero.Declaration("project", options, [source]).to_table(use_threads=False)
+        with _known_fields(self.schema, "columns"):
+            return acero.Declaration("project", options, [source]).to_table(use_threads=False)
 
 
 @dataclass(frozen=True)

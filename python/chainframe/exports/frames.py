@@ -146,10 +146,17 @@ class Frames:
         if self.manifest is None:
             return None
         manifest = finished_manifest(self.path)
-        if checksums(manifest) != self._checksums:
+        if self._is_other(manifest):
             message = f"{self.path} holds another export now, which replaced this one; open it with Export.open"
             raise ExportError(message, path=str(self.path))
         return manifest
+
+    def _is_replaced(self) -> bool:
+        """Return True if the directory holds another export now."""
+        return self.manifest is not None and self._is_other(finished_manifest(self.path))
+
+    def _is_other(self, manifest: Manifest) -> bool:
+        return checksums(manifest) != self._checksums
 
 
 def _names(columns: object, known: list[str]) -> list[str]:

@@ -32,7 +32,13 @@ def exports_in(series: object) -> Sequence[object]:
     if not isinstance(series, Iterable):
         message = f"must be a directory, an Export or a list of them; got {type(series).__name__}"
         raise InvalidParameterError(message, parameter="series")
-    return list[object](series)
+    several = list[object](series)
+    return [export for export in several if not _is_replaced_without_news(export)] or several
+
+
+def _is_replaced_without_news(export: Any) -> bool:  # noqa: ANN401 - as above
+    """True for an export without records that the next one of its series has replaced."""
+    return hasattr(export, "_is_replaced") and not export.rows and not export.corrections and export._is_replaced()  # noqa: SLF001 - of this package
 
 
 def place_of(export: Any) -> Any:  # noqa: ANN401 - as above

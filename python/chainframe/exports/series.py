@@ -50,7 +50,8 @@ def read(
     ----------
     series : Export, str or path, or a sequence of them
         The directory of a series that `Query.to_parquet_series` wrote, as its newest finished export left it; the
-        newest export, which names those that it continues; or all exports of the series, in any order.
+        newest export, which names those that it continues; or all exports of the series, in any order. An `Export`
+        without records that the next one has replaced may be among them.
     storage_options : dict, optional
         Options of the object store, as for `Query.to_parquet`.
 
@@ -268,7 +269,8 @@ def before_in_series(directory: Location, manifest: Manifest) -> Location | None
 
 def _ordered(directories: Sequence[Location]) -> list[_Member]:
     """The exports of a whole series, oldest first, by their links: names and times may be in any order."""
-    members = [_member(directory) for directory in directories]
+    # One may be named twice.
+    members = [*{member.sha256: member for member in map(_member, directories)}.values()]
     after = {member.manifest.since["sha256"] if member.manifest.since else "": member for member in members}
     ordered = list[_Member]()
     while (member := after.pop(ordered[-1].sha256 if ordered else "", None)) is not None:

@@ -49,3 +49,16 @@ def test_second_run_of_a_scanner_is_that_of_a_new_one(
     assert RUNS[second](scanner) == expected
     counts = ("records", "pages", "requests", "complete")
     assert [getattr(scanner.report, name) for name in counts] == [getattr(alone.report, name) for name in counts]
+
+
+@pytest.mark.parametrize("method", ["to_table", "count_rows", "explain"])
+def test_filter_with_an_unknown_column_is_an_error_of_one_line_with_the_nearest_name(
+    client: cf.Client, method: str
+) -> None:
+    known = "height, block_time, transaction_count, miner, hash"
+    pattern = rf"^filter must refer to columns among {known}; got 'heigth'; did you mean 'height'\?$"
+    for expression in (pc.field("heigth") > 5, (pc.field("height") > 5) & pc.field("heigth", "low").is_null()):
+        with pytest.raises(cf.InvalidParameterError, match=pattern):
+            getattr(client.blocks().dataset(), method)(filter=expression)
+    with pytest.raises(cf.InvalidParameterError, match=pattern.replace("filter", "columns")):
+        client.blocks().dataset().to_table(columns={"low": pc.field("heigth")})

@@ -68,7 +68,7 @@ COLUMNS = ["tx_id", "transaction_symbol", "amount"]
 
 def read_csv_with_duckdb(path: Path) -> Any:
     options = "all_varchar = true, allow_quoted_nulls = false"
-    select = f"SELECT {', '.join(COLUMNS)} FROM read_csv('{path}', {options})"  # noqa: S608 - no values of others
+    select = f"SELECT {', '.join(COLUMNS)} FROM read_csv('{path}', {options})"
     return duckdb.execute(select).fetchall()
 
 
