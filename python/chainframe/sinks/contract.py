@@ -8,7 +8,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,8 @@ class Position:
         Number of rows.
     form : str
         The columns and number types that the rows were stored with.
+    heights : int or None
+        Sum of the heights of the rows; None if the target does not keep it. Equality disregards it.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Position:
     height: int | None
     rows: int
     form: str
+    heights: int | None = field(default=None, compare=False)
 
     def to_json(self) -> str:
         """Return the position as a line of text, to be stored.
@@ -113,6 +116,8 @@ class Extent:
         Number of rows, counted.
     highest : int or None
         Greatest height; None if there are no rows.
+    heights : int or None
+        Sum of the heights; None if the target does not read it. Equality disregards it.
 
     Examples
     --------
@@ -121,6 +126,7 @@ class Extent:
 
     rows: int
     highest: int | None
+    heights: int | None = field(default=None, compare=False)
 
 
 class Clear(Enum):
@@ -309,6 +315,8 @@ def is_intact(extent: Extent, position: Position) -> bool:
         return False
     if extent.rows == 0:
         return True
+    if None not in {extent.heights, position.heights} and extent.heights != position.heights:
+        return False
     # None if others have renamed the column.
     return extent.highest is not None and (position.height is None or extent.highest <= position.height)
 

@@ -26,7 +26,7 @@ from chainframe.sinks.contract import (
     database_errors,
     open_transaction,
 )
-from chainframe.sinks.sql import STATE, is_of, name_parts, position_of_row, quoted
+from chainframe.sinks.sql import STATE, heights_after, is_of, name_parts, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -66,8 +66,10 @@ class DuckDbSink(Sink):
         table = quoted(*self._place)
         state = quoted(*self._place[:2], STATE)
         removed = 0
+        removed_heights: str | None = None
         with self._transaction():
-            change.check_unchanged(self._stored(), self.name)
+            stored = self._stored()
+            change.check_unchanged(stored, self.name)
             change = fit(change, self._problem(change), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
@@ -78,6 +80,7 @@ class DuckDbSink(Sink):
                 above = f"{column} > {int(change.undo_after)}"
                 if change.undo_of is not None:
                     above += f" AND {is_of(change.undo_of)}"
+                removed_heights = execute(f"SELECT {self._sum_of_heights()} FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
                 removed = execute(f"DELETE FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
             if change.rows is not None:
                 self._connection.register(BATCH, change.rows)
@@ -89,11 +92,12 @@ class DuckDbSink(Sink):
                         self._connection.unregister(BATCH)
             execute(
                 f"CREATE TABLE IF NOT EXISTS {state} "
-                "(name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT, rows BIGINT, form VARCHAR)"
+                "(name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT, rows BIGINT, form VARCHAR, heights VARCHAR)"
             )
             position = change.position(removed)
-            values = [self._key(), position.cursor, position.height, position.rows, position.form]
-            execute(f"INSERT OR REPLACE INTO {state} VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608 - quoted
+            heights = heights_after(stored, change, removed_heights)
+            values = [self._key(), position.cursor, position.height, position.rows, position.form, heights]
+            execute(f"INSERT OR REPLACE INTO {state} VALUES (?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - quoted
         return removed
 
     def close(self) -> None:
@@ -159,7 +163,7 @@ class DuckDbSink(Sink):
         if self._table_in(*self._place[:2], STATE) is None:
             return None
         state = quoted(*self._place[:2], STATE)
-        found = self._execute(f"SELECT cursor, height, rows, form FROM {state} WHERE name = ?", [self._key()])  # noqa: S608
+        found = self._execute(f"SELECT cursor, height, rows, form, heights FROM {state} WHERE name = ?", [self._key()])  # noqa: S608
         return position_of_row(found[0] if found else None)
 
     def _extent(self) -> Extent | None:
@@ -168,7 +172,15 @@ class DuckDbSink(Sink):
         column = height_column(self._columns())
         # Others may have changed its type.
         highest = f"max({column})::BIGINT" if column else "NULL"
-        return Extent(*self._execute(f"SELECT count(*), {highest} FROM {quoted(*self._place)}")[0])  # noqa: S608
+        select = f"SELECT count(*), {highest}, {self._sum_of_heights()} FROM {quoted(*self._place)}"  # noqa: S608 - quoted
+        rows, greatest, heights = self._execute(select)[0]
+        return Extent(rows, greatest, None if heights is None else int(heights))
+
+    def _sum_of_heights(self) -> str:
+        """Return the expression for the sum of the heights; a null if others have changed the type of the column."""
+        types = {name: kind for name, kind, *_ in self._execute(f"DESCRIBE {quoted(*self._place)}")}
+        column = height_column(types)
+        return f"sum({column})::VARCHAR" if column and types[column] == "BIGINT" else "NULL"
 
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table_in(*self._place) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -26,8 +27,8 @@ from chainframe.sinks.contract import (
     one_line,
     open_transaction,
 )
-from chainframe.sinks.postgresql_columns import changed_column
-from chainframe.sinks.sql import STATE, is_of, name_parts, position_of_row, quoted
+from chainframe.sinks.postgresql_columns import changed_column, sum_of_heights
+from chainframe.sinks.sql import STATE, heights_after, is_of, name_parts, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -130,14 +131,15 @@ class PostgresqlSink(Sink):
         schema, name = self._place
         with self._transaction() as cursor:
             self._lock_positions(cursor)
-            change.check_unchanged(self._stored(cursor), self.name)
+            stored = self._stored(cursor)
+            change.check_unchanged(stored, self.name)
             changed = self._changed_rows(cursor)
             change = fit(change, self._problem(cursor, change), self.name)
-            removed = self._delete(cursor, change)
+            removed, removed_heights = self._delete(cursor, change)
             if change.rows is not None:
                 mode = "append" if self._columns(cursor) else "create"
                 cursor.adbc_ingest(name, change.rows, mode=mode, db_schema_name=schema)
-            position = change.position(removed)
+            position = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
             self._check_stored(cursor, change, position, changed)
             self._store(cursor, position)
         return removed
@@ -149,34 +151,36 @@ class PostgresqlSink(Sink):
         if not self._columns(cursor, STATE):
             cursor.execute(
                 f"CREATE TABLE IF NOT EXISTS {state} "
-                "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
+                "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text, heights text)"
             )
         cursor.execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
 
-    def _delete(self, cursor: Any, change: Change) -> int:  # noqa: ANN401
-        """Delete the rows that a change clears or undoes; returns the number of the undone ones."""
+    def _delete(self, cursor: Any, change: Change) -> tuple[int, str | None]:  # noqa: ANN401
+        """Delete the rows that a change clears or undoes; returns number and sum of heights of the undone ones."""
         table = quoted(*self._place)
         if change.clear is Clear.TABLE:
             cursor.execute(f"DROP TABLE {table}")
         elif change.clear is Clear.ROWS:
             cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
         if change.undo_after is None:
-            return 0
-        column = quoted(height_column(self._columns(cursor)) or "height")
+            return 0, None
+        types = self._columns(cursor)
+        column = quoted(height_column(types) or "height")
         above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
         if change.undo_of is not None:
             above += f" AND {is_of(change.undo_of)}"
-        removed: int = _one(cursor, f"SELECT count(*) {above}")[0]
+        removed: tuple[int, str | None] = _one(cursor, f"SELECT count(*), {sum_of_heights(types)} {above}")
         cursor.execute(f"DELETE {above}")
         return removed
 
     def _store(self, cursor: Any, position: Position) -> None:  # noqa: ANN401
         schema, name = self._place
         state = quoted(schema, STATE)
+        heights = None if position.heights is None else str(position.heights)
         cursor.execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
         cursor.execute(
-            f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
-            (name, position.cursor, position.height, position.rows, position.form),
+            f"INSERT INTO {state} (name, cursor, height, rows, form, heights) VALUES ($1, $2, $3, $4, $5, $6)",  # noqa: S608
+            (name, position.cursor, position.height, position.rows, position.form, heights),
         )
 
     def close(self) -> None:
@@ -292,7 +296,7 @@ class PostgresqlSink(Sink):
         if not self._columns(cursor, STATE):
             return None
         cursor.execute(
-            f"SELECT cursor, height, rows, form FROM {quoted(schema, STATE)} WHERE name = $1",  # noqa: S608 - quoted
+            f"SELECT cursor, height, rows, form, heights FROM {quoted(schema, STATE)} WHERE name = $1",  # noqa: S608 - quoted
             (name,),
         )
         return position_of_row(cursor.fetchone())
@@ -308,7 +312,9 @@ class PostgresqlSink(Sink):
         column = height_column(columns)
         # Others may have changed its type.
         highest = f"max({column})::bigint" if column else "NULL::bigint"
-        return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted
+        select = f"SELECT count(*), {highest}, {sum_of_heights(columns)} FROM {quoted(*self._place)}"  # noqa: S608 - quoted
+        rows, greatest, heights = _one(cursor, select)
+        return Extent(rows, greatest, None if heights is None else int(heights))
 
     def _changed_rows(self, cursor: Any) -> tuple[int, int, int] | None:  # noqa: ANN401
         cursor.execute(CHANGED_ROWS, self._place)

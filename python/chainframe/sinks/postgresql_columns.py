@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from chainframe._declared import height_column
 from chainframe._text import counted
 from chainframe.sinks.columns import changed, lacking
 
@@ -51,3 +52,9 @@ def _kind_and_limit(described: str) -> tuple[str, int | None]:
         return "ARRAY", None
     limit = LIMITS.search(described)
     return LIMITS.sub("", described), int(limit[1]) if limit else None
+
+
+def sum_of_heights(types: dict[str, str]) -> str:
+    """Return the expression for the sum of the heights; a null if others have changed the type of the column."""
+    column = height_column(types)
+    return f"sum({column})::text" if column and types[column] == "bigint" else "NULL::text"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import QUERIED
+from chainframe._declared import QUERIED, height_column
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.contract import Position
+from chainframe.sinks.contract import Change, Clear, Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,28 @@ def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
     """Return the position in a row of `STATE`."""
     if row is None:
         return None
-    cursor, height, rows, form = row
-    return DAMAGED if None in {cursor, rows, form} else Position(cursor, height, rows, form)
+    cursor, height, rows, form, heights = row
+    is_whole = isinstance(cursor, str) and isinstance(rows, int) and isinstance(form, str)
+    if not is_whole or not isinstance(height, int | None):
+        return DAMAGED
+    return Position(cursor, height, rows, form, None if heights is None else int(heights))
+
+
+def heights_after(stored: Position | None, change: Change, removed: str | None) -> int | None:
+    """Return the sum of the heights of a table after a change, from that of the rows that it removes.
+
+    None if it is not known, for example since others have given the column another type.
+    """
+    added = change.rows
+    heights: Any = [] if added is None else added[height_column(added.schema.names) or "height"].to_pylist()
+    total: int = sum(height for height in heights if height is not None)
+    # Others may have emptied the table.
+    is_first = stored is None or change.clear is not Clear.NOTHING or change.after.rows == len(heights)
+    if is_first or stored is None:
+        return total
+    if stored.heights is None or (change.undo_after is not None and removed is None):
+        return None
+    return stored.heights + total - int(removed or 0)
 
 
 def quoted(*names: str) -> str:

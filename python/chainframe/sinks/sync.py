@@ -357,9 +357,10 @@ def _begin(
         )
         raise ExportError(message, path=name)
     if not is_intact(extent, stored):
-        message = (
-            f"{name} has {counted(extent.rows, 'row')} up to height {extent.highest}, and sync left {stored.rows:,} up "
-            f"to {stored.height}: others have changed it; pass reset=True to fetch the table again"
-        )
+        found = f"{counted(extent.rows, 'row')} up to height {extent.highest}"
+        difference = f"{found}, and sync left {stored.rows:,} up to {stored.height}"
+        if extent.rows == stored.rows and extent.highest == stored.height:
+            difference = f"{found}, of other heights than sync left"
+        message = f"{name} has {difference}: others have changed it; pass reset=True to fetch the table again"
         raise ExportError(message, path=name)
     return stored, Clear.NOTHING

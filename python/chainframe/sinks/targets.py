@@ -77,7 +77,7 @@ def _sink_at(target: str | Path, table: str | None) -> Sink:
         return _iceberg_of(_configured_catalog(str(target)), _named(table))
     if scheme is not None and re.split("[+:]", scheme)[0] in {*DATABASES, *SERVERS, *POSTGRESQL}:
         raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
-    if isinstance(target, str) and scheme is None and CONNECTION.search(target):
+    if scheme is None and CONNECTION.search(str(target)):
         raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
     if scheme is not None or (isinstance(target, str) and target.lower().startswith("file:/")):
         return _delta_of(target, table)

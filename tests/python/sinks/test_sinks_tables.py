@@ -16,7 +16,7 @@ from deltalake.schema import Field, PrimitiveType
 import chainframe as cf
 from chainframe.sinks.sync import TableForm, _SyncedList
 from chainframe.testing import LocalService, make_records
-from sync_places import EVENTS, FINAL, TABLE, execute, others, stored, synced
+from sync_places import EVENTS, FINAL, TABLE, batch, execute, others, stored, synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,49 @@ def test_table_that_others_changed_is_an_error_and_reset_fetches_it_again(place:
     assert synced(place, reset=True).rows_added == 12
     assert stored(place) == FINAL
     assert synced(place).commits == 0
+
+
+# Each leaves as many rows, and the greatest height.
+MOVED = [
+    [f'update "{TABLE}" set height = 3 where height = 2'],
+    [f'delete from "{TABLE}" where height = 2', f'insert into "{TABLE}" select * from "{TABLE}" where height = 1'],
+    [f'update "{TABLE}" set height = 4'],
+    [f'update "{TABLE}" set height = null where height = 2'],
+]
+
+
+@pytest.mark.parametrize("statements", MOVED)
+@pytest.mark.parametrize("database", ["duckdb", "postgresql"])
+def test_rows_that_others_moved_to_other_heights_are_an_error(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, statements: list[str]
+) -> None:
+    where = str(tmp_path / "x") if database == "duckdb" else request.getfixturevalue("url")
+    place = (database, where)
+    synced(place, EVENTS[:2])
+    # Rows above a height are deleted, and others added; and a run without news.
+    undo = SimpleNamespace(after_height=1, cursor="undone", queried=None)
+    events = [*EVENTS[:2], undo, *(batch(height) for height in (2, 3, 4))]
+    synced(place, events)
+    assert synced(place, events).commits == 0
+    others(place, *statements)
+    for _ in range(2):
+        message = "has 8 rows up to height 4, of other heights than sync left: others have changed it; pass reset=True"
+        with pytest.raises(cf.ExportError, match=message):
+            synced(place)
+    assert synced(place, reset=True).rows_added == 12
+    assert stored(place) == FINAL
+    assert synced(place).commits == 0
+
+
+@pytest.mark.parametrize("database", ["duckdb", "postgresql"])
+def test_position_whose_type_others_changed_names_reset(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
+    where = str(tmp_path / "x") if database == "duckdb" else request.getfixturevalue("url")
+    synced((database, where), EVENTS[:2])
+    others((database, where), "alter table _chainframe alter column rows type varchar(9)")
+    with pytest.raises(cf.ExportError, match="the stored position is not one that sync wrote; pass reset=True"):
+        synced((database, where))
 
 
 def test_table_truncated_on_postgresql_is_begun_again(url: str) -> None:

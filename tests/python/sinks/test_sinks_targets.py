@@ -246,3 +246,12 @@ def test_name_of_a_file_is_no_directory_of_a_table(name: str, tmp_path: Path) ->
     with pytest.raises(cf.InvalidParameterError, match=r"^target \(.*\) must not be a file"):
         sink_of(tmp_path / name, None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_path_of_a_connection_string_makes_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in ("host=h password=secret", "postgresql:u:secret@h"):
+        with pytest.raises(cf.InvalidParameterError, match="got a connection string") as caught:
+            sink_of(Path(text), None)
+        assert "secret" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
