@@ -23,7 +23,7 @@ from chainframe.cli.core import flag
 from chainframe.cli.export import Destination
 from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
-from chainframe.exports.directory import atomic_write
+from chainframe.exports.directory import atomic_write, remove_leftovers
 from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.signals import DeferredSignals
 
@@ -123,6 +123,9 @@ class CursorFile:
         except OSError as error:
             raise self._error("written", error) from error
         try:
+            # Permission to list the directory is not needed otherwise.
+            with suppress(OSError):
+                remove_leftovers(self.path)
             yield
         finally:
             release_lock(descriptor, lock)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
-from chainframe.exports.locks import acquire_lock, release_lock
+from chainframe.exports.locks import acquire_lock, mark_as_written, release_lock, remove_if_abandoned
 from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, write_members
 
 if TYPE_CHECKING:
@@ -277,6 +277,7 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
         with open(
             temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
         ) as file:
+            mark_as_written(file.fileno())
             if mode is not None:
                 _set_mode(file, mode)
             yield file
@@ -290,10 +291,21 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
     sync_directory(path.parent)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Removes what runs that were killed left of a file that they were to replace."""
+    for entry in path.parent.iterdir():
+        temporary = TEMPORARY.fullmatch(entry.name)
+        if temporary is not None and temporary[1] == _named(path.name):
+            remove_if_abandoned(entry)
+
+
 def _temporary_name(name: str) -> str:
-    """Returns a name that the file system takes if it takes that of the file."""
-    named = name if len(os.fsencode(name)) <= MAX_NAMED else hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-    return f".{named}.{uuid.uuid4().hex[:16]}.tmp"
+    return f".{_named(name)}.{uuid.uuid4().hex[:16]}.tmp"
+
+
+def _named(name: str) -> str:
+    """Returns the part of a temporary name that is the same for a file, and not too long for the file system."""
+    return name if len(os.fsencode(name)) <= MAX_NAMED else hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
 
 
 def _set_mode(file: BufferedWriter, mode: int) -> None:

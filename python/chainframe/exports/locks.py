@@ -59,6 +59,14 @@ if sys.platform == "win32":
         # Another process may have opened it by now, and an open file cannot be removed.
         with suppress(OSError):
             path.unlink(missing_ok=True)
+
+    def mark_as_written(descriptor: int) -> None:
+        """Nothing: a file that is open cannot be removed."""
+
+    def remove_if_abandoned(path: Path) -> None:
+        """Removes a file unless a process has it open."""
+        with suppress(OSError):
+            path.unlink()
 else:
     import fcntl
 
@@ -69,3 +77,18 @@ else:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         os.close(descriptor)
+
+    def mark_as_written(descriptor: int) -> None:
+        """Locks a new file for as long as its writer has it open, where the file system has locks."""
+        with suppress(OSError):
+            _try_lock(descriptor)
+
+    def remove_if_abandoned(path: Path) -> None:
+        """Removes a file unless a process writes it, or the file system has no locks to tell."""
+        with suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
+            try:
+                _try_lock(descriptor)
+                path.unlink()
+            finally:
+                os.close(descriptor)

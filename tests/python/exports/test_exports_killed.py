@@ -14,6 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
+from chainframe.cli.follow import CursorFile
+from chainframe.exports.directory import atomic_write
+from chainframe.exports.files import FileRequest
+from chainframe.exports.locks import mark_as_written
 from chainframe.testing import LocalService
 
 pytestmark = [
@@ -145,3 +149,41 @@ def test_child_process_is_killed_before_it_finishes(service: LocalService, tmp_p
     assert ended(in_a_child(work)) == signal.SIGKILL
     with service.client() as client, pytest.raises(cf.ExportError, match="holds an export"):
         client.blocks().to_parquet(tmp_path, mode="error")
+
+
+@pytest.mark.parametrize("name", ["blocks.csv", "x" * 230 + ".parquet"])
+def test_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(
+    service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def write() -> None:
+        with service.client(rate_limit=None) as client:
+            method = "to_csv" if name.endswith(".csv") else "to_parquet"
+            getattr(client.blocks(max_items=15), method)(tmp_path / name)
+
+    def killed(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileRequest, "_write", killed)
+        assert ended(in_a_child(write)) == signal.SIGKILL
+    (left,) = [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
+    # One that is being written stays, and so does another file's.
+    other = tmp_path / left.name.replace(".", ".a", 1)
+    other.touch()
+    with left.open("rb") as file:
+        mark_as_written(file.fileno())
+        write()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, left.name, other.name])
+    write()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, other.name])
+
+
+def test_cursor_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(tmp_path: Path) -> None:
+    def killed() -> None:
+        with atomic_write(tmp_path / "position"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert ended(in_a_child(killed)) == signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    with CursorFile(tmp_path / "position").locked():
+        assert [path.name for path in tmp_path.iterdir()] == [".position.lock"]
