@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::query::results::{Floor, SearchState, TimePosition};
+
 /// A block and its time in Unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
@@ -26,20 +28,6 @@ pub(super) enum SearchStep {
     Oldest,
 }
 
-/// Position of a time among the blocks of a chain.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum TimePosition {
-    /// The last block that is not later, below a later one.
-    At(i64),
-    /// The newest block, which is not later: the chain may have others that are not.
-    Newest(i64),
-    /// The time is before the first block, which has this height.
-    Before(i64),
-    /// The time is before the lowest block that samples found, at this height. Lower blocks may exist.
-    BeforeSampled(i64),
-    NoBlock,
-}
-
 /// Milliseconds between blocks that are assumed where the first page has one block only, which does not show how fast
 /// they follow each other.
 const ASSUMED_INTERVAL: i64 = 12_000;
@@ -56,27 +44,22 @@ const ABSENT_RUN: i64 = 8;
 /// Consecutive heights without a block that move an assumed floor.
 const ABSENT_PAIR: i64 = 2;
 
-/// Lowest height that may have a block.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Floor {
-    Unknown,
-    /// Height of the oldest block.
-    Oldest(i64),
-    /// The list does not reach back to the oldest block. No block was found just below this height, nor at the samples
-    /// so far, whose distances from it double.
-    Assumed {
-        height: i64,
-        distance: i64,
-    },
+/// Lowest height that is searched.
+fn lowest_of(floor: Floor) -> i64 {
+    match floor {
+        Floor::Unknown => 0,
+        Floor::Oldest(height) | Floor::Assumed { height, .. } => height,
+    }
 }
 
-impl Floor {
-    fn height(self) -> i64 {
-        match self {
-            Self::Unknown => 0,
-            Self::Oldest(height) | Self::Assumed { height, .. } => height,
-        }
-    }
+/// Heights that another run needs to continue a search.
+#[derive(Debug, Default)]
+pub(super) struct Needed {
+    /// Those of the blocks on both sides of the time.
+    pub sides: Vec<i64>,
+    pub newest: Option<i64>,
+    /// Heights without a block.
+    pub empty: Vec<i64>,
 }
 
 /// State of a search. Times are assumed not to decrease with height.
@@ -116,53 +99,81 @@ impl Search {
 
     /// Starts over for another time, which is before that of the newest block, with the blocks that are known.
     pub fn retarget(&mut self, time: i64) {
-        let blocks = self.known.iter().map(|(height, time)| Block { height: *height, time: *time });
-        self.low = blocks.clone().take_while(|block| block.time <= time).last();
-        let mut later = blocks.skip_while(|block| block.time <= time);
-        self.high = later.next().unwrap_or(self.high);
-        self.above = later.last();
+        if time == self.time {
+            return;
+        }
         self.time = time;
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        self.place();
         self.remaining = [i64::MAX; 3];
         if let Floor::Assumed { distance, .. } = &mut self.floor {
             *distance = ABSENT_RUN;
         }
     }
 
-    /// Heights with which another run can begin to search these times: the known blocks on both sides of each of them that are
-    /// below the first page of the list, which every run requests.
-    pub fn hints(&self, times: &[i64], first_page: Option<i64>) -> Vec<i64> {
-        let mut hints = BTreeSet::new();
-        for time in times {
-            let later = self.known.iter().find(|(_, known)| *known > time).map(|(height, _)| *height);
-            hints.extend(self.known.range(..later.unwrap_or(i64::MAX)).next_back().map(|(height, _)| *height));
-            hints.extend(later);
-        }
-        hints.into_iter().filter(|height| first_page.is_none_or(|lowest| *height < lowest)).collect()
+    /// Finds the known blocks on both sides of the time.
+    fn place(&mut self) {
+        let time = self.time;
+        let blocks = self.known.iter().map(|(height, time)| Block { height: *height, time: *time });
+        self.low = blocks.clone().take_while(|block| block.time <= time).last();
+        let mut later = blocks.skip_while(|block| block.time <= time);
+        self.high = later.next().unwrap_or(self.high);
+        self.above = later.last();
     }
 
-    /// Takes what was requested by a hint of an earlier run. The next step halves what is left, so that runs of few requests
-    /// come to an end.
-    pub fn on_hint(&mut self, height: i64, block: Option<Block>) {
-        match block {
-            Some(block) => {
-                self.known.insert(block.height, block.time);
-            }
-            None => self.on_empty(height),
-        }
-        self.retarget(self.time);
-        if self.low.is_some() {
-            self.remaining[0] = 0;
+    /// A search that an earlier run has begun.
+    pub fn restored(state: &SearchState) -> Option<Self> {
+        let known: BTreeMap<i64, i64> = state.blocks.iter().map(|block| (block.height, block.time)).collect();
+        let newest = known.last_key_value().map(|(height, time)| Block { height: *height, time: *time })?;
+        let empty = state.empty.iter().map(|(height, _)| *height).collect();
+        let SearchState { time, floor, remaining, .. } = *state;
+        let mut search = Self { time, floor, remaining, empty, ..Self::new(known, newest) };
+        search.place();
+        Some(search)
+    }
+
+    /// Writes into a state what another run needs to continue this search: the heights of the blocks on both sides of the time
+    /// and of the newest one, and the heights without a block between them.
+    pub fn store(&self, state: &mut SearchState) -> Needed {
+        state.time = self.time;
+        state.remaining = self.remaining;
+        state.floor = self.floor;
+        let sides = [self.low.map(|low| low.height), Some(self.high.height)];
+        let between = self.low.map_or(i64::MIN, |low| low.height)..=self.high.height;
+        Needed {
+            sides: sides.into_iter().flatten().collect(),
+            newest: self.known.last_key_value().map(|(height, _)| *height),
+            empty: self.empty.range(between).copied().collect(),
         }
     }
 
-    /// True if responses of this run show whether a height has a block.
-    pub fn knows(&self, height: i64) -> bool {
-        self.known.contains_key(&height) || self.empty.contains(&height)
+    /// Fields that a step changes before it has a response.
+    pub fn mark(&self) -> (Floor, [i64; 3]) {
+        (self.floor, self.remaining)
+    }
+
+    /// Takes a step back whose request failed.
+    pub fn step_back(&mut self, (floor, remaining): (Floor, [i64; 3])) {
+        self.floor = floor;
+        self.remaining = remaining;
+    }
+
+    /// Time of a known block.
+    pub fn time_of(&self, height: i64) -> Option<i64> {
+        self.known.get(&height).copied()
+    }
+
+    /// Heights of the known blocks from a height on.
+    pub fn known_from(&self, height: i64) -> impl Iterator<Item = i64> + '_ {
+        self.known.range(height..).map(|(height, _)| *height)
     }
 
     /// Next request, or `None` once the search is over.
     pub fn next_step(&mut self) -> Option<SearchStep> {
-        let lowest = self.low.map_or(self.floor.height(), |low| low.height + 1);
+        let lowest = self.low.map_or(lowest_of(self.floor), |low| low.height + 1);
         let highest = self.high.height - 1;
         if self.low.is_none() && self.floor == Floor::Unknown && self.empty.len() >= ABSENT {
             return Some(SearchStep::Oldest);
@@ -222,7 +233,7 @@ impl Search {
         } else {
             self.above = Some(self.high);
             self.high = block;
-            if block.height < self.floor.height() {
+            if block.height < lowest_of(self.floor) {
                 self.floor = Floor::Assumed { height: 0, distance: ABSENT_RUN };
             }
         }
@@ -245,9 +256,9 @@ impl Search {
         };
         if let Some(oldest) = oldest {
             self.known.insert(oldest.height, oldest.time);
-            self.retarget(self.time);
+            self.begin();
         }
-        if self.high.height < self.floor.height() {
+        if self.high.height < lowest_of(self.floor) {
             self.floor = Floor::Assumed { height: 0, distance: ABSENT_RUN };
         }
     }

@@ -1,9 +1,11 @@
 //! Heights by time, and the blocks that are fetched to find them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::fetch::fetch;
-use super::height_search::{Block, Search, SearchStep, TimePosition};
+use super::height_search::{Block, Search, SearchStep};
+use super::kept_search::KeptSearch;
 use crate::cache::Anchor;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -11,7 +13,7 @@ use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
-use crate::query::results::{KeyedRows, SharedReport};
+use crate::query::results::{KeyedRows, SearchState, SharedReport, TimePosition};
 use crate::query::snapshot::{PageRequest, Rows};
 
 /// The lowest heights, which a chain may begin with.
@@ -43,10 +45,8 @@ pub(super) struct ChainHeights<'c> {
     report: &'c SharedReport,
     head: Option<NewestBlocks>,
     search: Option<Search>,
-    /// Heights with which the search begins.
-    hints: Vec<i64>,
-    /// Times that were searched.
-    times: Vec<i64>,
+    /// Finds of earlier runs and of this one.
+    kept: KeptSearch,
     /// Records of all responses.
     shown: ShownRecords,
     /// Hashes of their blocks, by height.
@@ -62,8 +62,7 @@ impl<'c> ChainHeights<'c> {
             report,
             head: None,
             search: None,
-            hints: Vec::new(),
-            times: Vec::new(),
+            kept: KeptSearch::default(),
             shown: ShownRecords::new(),
             hashes: BTreeMap::new(),
         }
@@ -74,20 +73,29 @@ impl<'c> ChainHeights<'c> {
         Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
     }
 
-    /// Heights whose search begins with these: an earlier run found its times between them.
+    /// Heights whose search an earlier run has begun.
     #[must_use]
-    pub fn beginning_with(self, hints: Vec<i64>) -> Self {
-        Self { hints, ..self }
+    pub fn continuing(mut self, state: &SearchState) -> Self {
+        self.search = Search::restored(state);
+        self.kept = KeptSearch::restored(state);
+        self
     }
 
     /// The newest block as of the first call.
     pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
+        if self.head.is_none()
+            && let Some(newest) = self.kept.newest()
+        {
+            return Ok(Some(newest));
+        }
         let chain = self.chain;
         let head = self.first_page().await?;
         if head.blocks.is_empty() && head.rows > 0 {
             return Err(no_block(chain, "expected a record with a height and a time".into(), String::new()));
         }
-        Ok(head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time }))
+        let newest = head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time });
+        self.save();
+        Ok(newest)
     }
 
     /// The newest block as a follower knows it.
@@ -111,9 +119,10 @@ impl<'c> ChainHeights<'c> {
         Ok(None)
     }
 
-    /// The records that responses showed; none if they are of another list than that of the query.
-    pub fn shown(self, query: &Query) -> ShownRecords {
-        if query.endpoint().name == call(self.chain) { self.shown } else { ShownRecords::new() }
+    /// The records that responses showed since the last call; none if they are of another list than that of the query.
+    pub fn shown(&mut self, query: &Query) -> ShownRecords {
+        let shown = std::mem::take(&mut self.shown);
+        if query.endpoint().name == call(self.chain) { shown } else { ShownRecords::new() }
     }
 
     /// Takes the records of a response and returns their blocks: times by height.
@@ -122,6 +131,7 @@ impl<'c> ChainHeights<'c> {
         for row in 0..rows.len() {
             if let Some(height) = rows.height(row) {
                 self.shown.entry(height).or_default().push(rows.key(row));
+                self.kept.read(height, Rows::block(columns, row).unwrap_or(0));
                 if let Some(hash) = block_hash(columns, row) {
                     self.hashes.entry(height).or_insert_with(|| hash.to_owned());
                 }
@@ -217,7 +227,7 @@ impl<'c> ChainHeights<'c> {
     /// True if a response showed a block that is earlier than one below it.
     pub fn has_falling_times(&self) -> bool {
         let is_listed = self.head.as_ref().is_some_and(|head| !head.blocks.values().is_sorted());
-        is_listed || self.search.as_ref().is_some_and(Search::has_falling_times)
+        self.kept.had_falling_times() || is_listed || self.search.as_ref().is_some_and(Search::has_falling_times)
     }
 
     /// True if a response showed that a height has no block, or one without transactions.
@@ -227,7 +237,8 @@ impl<'c> ChainHeights<'c> {
 
     /// Height of the newest block, if it was fetched.
     pub fn known_newest(&self) -> Option<i64> {
-        self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height)
+        let listed = self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height);
+        listed.or_else(|| self.kept.newest().map(|newest| newest.height))
     }
 
     /// The newest block, if it was fetched with its hash.
@@ -235,57 +246,145 @@ impl<'c> ChainHeights<'c> {
         self.known_block(self.known_newest()?)
     }
 
+    /// Returns the position of a time, if this run or an earlier one has found it.
+    pub fn known_position(&self, time: i64) -> Option<TimePosition> {
+        self.kept.found(time)
+    }
+
+    /// Takes the position of a time, for this run and those that continue it.
+    pub fn keep_position(&mut self, time: i64, position: TimePosition) {
+        self.kept.add_found(time, position);
+        self.save();
+    }
+
+    /// Time of a block, if this run or an earlier one has requested it to learn how far a list reaches back.
+    pub fn known_age(&self, height: i64) -> Option<Block> {
+        self.kept.age(height)
+    }
+
+    pub fn keep_age(&mut self, block: Block) {
+        self.kept.add_age(block);
+        self.save();
+    }
+
+    /// True if positions that earlier runs have found were discarded since the last call: the chain has changed.
+    pub fn take_discarded(&mut self) -> bool {
+        self.kept.take_discarded()
+    }
+
     /// Returns the position of a time.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
-        if !self.hints.is_empty() {
-            // The newest block, the hints, and one height more: with fewer requests, a run finds no more than the one before.
-            self.client.check_requests(self.hints.len() as u64 + 2)?;
+        if let Some(found) = self.known_position(time) {
+            return Ok(found);
         }
-        let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
-        if newest.time <= time {
-            return Ok(TimePosition::Newest(newest.height));
+        let found = self.find_unchanged(time).await;
+        match found {
+            Ok(position) => self.keep_position(time, position),
+            Err(_) => self.save(),
         }
-        let (known, pages) = self.head.as_ref().map_or_else(Default::default, |head| (head.blocks.clone(), head.pages));
-        let mut search = self.search.take().unwrap_or_else(|| Search::new(known, newest));
-        self.times.push(time);
-        let found = self.search_for(time, &mut search, pages).await;
-        // As long as hints are left, those of the run before are the best. The run may end before its first records also after a
-        // search that found the height.
-        if self.hints.is_empty() {
-            let first_page =
-                self.head.as_ref().and_then(|head| head.blocks.first_key_value()).map(|(height, _)| *height);
-            let hints = search.hints(&self.times, first_page);
-            self.report.update(|report| report.search_hints = hints);
-        }
-        self.search = Some(search);
         found
     }
 
-    async fn search_for(&mut self, time: i64, search: &mut Search, pages: Option<u64>) -> Result<TimePosition, Error> {
-        search.retarget(time);
-        while let Some(height) = self.hints.last().copied() {
-            if !search.knows(height) {
-                let block = self.request_block(height).await?;
-                search.on_hint(height, block);
-            }
-            self.hints.pop();
-        }
-        for _ in 0..MAX_REQUESTS {
-            match search.next_step() {
-                Some(SearchStep::Block(height)) => match self.request_block(height).await? {
-                    Some(block) => search.on_block(block),
-                    None => search.on_empty(height),
-                },
-                Some(SearchStep::Oldest) => {
-                    let (oldest, reaches_back) = self.oldest(pages, false).await?;
-                    search.on_oldest(oldest, reaches_back);
+    /// Searches a time, again if the chain no longer has the blocks that an earlier run has read.
+    async fn find_unchanged(&mut self, time: i64) -> Result<TimePosition, Error> {
+        loop {
+            let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
+            if newest.time <= time {
+                if self.head.is_some() {
+                    return Ok(TimePosition::Newest(newest.height));
                 }
-                None => return Ok(search.found()),
+                // The chain may have grown since an earlier run.
+                self.forget();
+                continue;
+            }
+            let mut search = self.search.take().unwrap_or_else(|| {
+                let known = self.head.as_ref().map_or_else(BTreeMap::new, |head| head.blocks.clone());
+                Search::new(known, newest)
+            });
+            let found = self.search_for(time, &mut search).await;
+            self.search = Some(search);
+            let found = found?;
+            if self.is_unchanged().await? {
+                return Ok(found);
+            }
+            self.kept.discard();
+            self.forget();
+        }
+    }
+
+    async fn search_for(&mut self, time: i64, search: &mut Search) -> Result<TimePosition, Error> {
+        search.retarget(time);
+        for _ in 0..MAX_REQUESTS {
+            let mark = search.mark();
+            let Some(step) = search.next_step() else { return Ok(search.found()) };
+            if let Err(error) = self.take_step(step, search).await {
+                search.step_back(mark);
+                return Err(error);
             }
         }
         let problem =
             format!("no block with transactions found in {MAX_REQUESTS} requests; pass heights instead of times");
         Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
+    }
+
+    async fn take_step(&mut self, step: SearchStep, search: &mut Search) -> Result<(), Error> {
+        match step {
+            SearchStep::Block(height) => match self.request_block(height).await? {
+                Some(block) => search.on_block(block),
+                None => {
+                    self.kept.read(height, 0);
+                    search.on_empty(height);
+                }
+            },
+            SearchStep::Oldest => {
+                let pages = match &self.head {
+                    Some(head) => head.pages,
+                    None => self.kept.pages(),
+                };
+                let (oldest, reaches_back) = self.oldest(pages, false).await?;
+                search.on_oldest(oldest, reaches_back);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the chain has the blocks of earlier runs on which a search relies, as one block above them tells.
+    async fn is_unchanged(&mut self) -> Result<bool, Error> {
+        let Some(search) = &self.search else { return Ok(true) };
+        let Some(known) = self.kept.block_to_compare(search) else { return Ok(true) };
+        let rows = self.block_rows(known.height).await?;
+        let is_unchanged = rows.is_some_and(|rows| {
+            let hash = Rows::block(&rows, 0).unwrap_or(0);
+            let is_same = hash == known.block || hash == 0 || known.block == 0;
+            is_same && blocks(&rows).get(&known.height) == Some(&known.time)
+        });
+        if is_unchanged {
+            self.kept.are_unchanged();
+        }
+        Ok(is_unchanged)
+    }
+
+    /// Forgets the blocks of earlier runs.
+    fn forget(&mut self) {
+        self.search = None;
+        self.head = None;
+        self.kept.forget_blocks();
+    }
+
+    /// Adds what was found to the report, for a run that continues this one.
+    fn save(&mut self) {
+        let pages = self.head.as_ref().and_then(|head| head.pages).or(self.kept.pages());
+        let falling = self.has_falling_times();
+        let state = match (&self.search, &self.head) {
+            (Some(search), _) => self.kept.state(search, pages, falling),
+            (None, Some(head)) => {
+                let newest = head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time });
+                let search = newest.map(|newest| Search::new(head.blocks.clone(), newest));
+                search.map_or_else(|| self.kept.without_blocks(), |search| self.kept.state(&search, pages, falling))
+            }
+            (None, None) => self.kept.without_blocks(),
+        };
+        self.report.update(|report| report.search = Some(Arc::new(state)));
     }
 
     /// Requests the block of a height for the search.

@@ -14,6 +14,7 @@ mod follow_set;
 mod height_search;
 mod heights;
 mod kept_chain;
+mod kept_search;
 mod lag;
 mod observed;
 mod partitions;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::height_search::{Block, TimePosition};
+use super::height_search::Block;
 use super::heights::{ChainHeights, call};
 use super::kept_chain::{KeptChain, cache_of, key, note, now};
 use super::shared_heights::{Found, SharedHeights};
@@ -10,7 +10,7 @@ use crate::cache::{Cache, DEFAULT_SETTLE, Entry, Extent, Facts, Key};
 use crate::client::{Client, Error};
 use crate::interface::Chain;
 use crate::query::request::{Query, ShownRecords};
-use crate::query::results::SharedReport;
+use crate::query::results::{SharedReport, TimePosition};
 
 /// Greatest age of a position or block that lists of a set share: none of them may begin long after it was found.
 const MAX_AGE: Duration = Duration::from_secs(60);
@@ -67,8 +67,13 @@ impl<'q> Positions<'q> {
 
     /// Positions in the chain that a query reads.
     pub fn of(query: &'q Query, shared: Option<&'q SharedHeights>, report: &'q SharedReport) -> Result<Self, Error> {
-        let hints = shared.map_or_else(|| report.read().search_hints, |shared| shared.search_hints.clone());
-        Self::new(ChainHeights::of(query, report).beginning_with(hints), shared, report)
+        let earlier = shared.map_or_else(|| report.search(), SharedHeights::search);
+        let heights = ChainHeights::of(query, report);
+        let heights = match earlier {
+            Some(state) => heights.continuing(&state),
+            None => heights,
+        };
+        Self::new(heights, shared, report)
     }
 
     /// The newest block as of the first request.
@@ -82,16 +87,40 @@ impl<'q> Positions<'q> {
     }
 
     /// The records that responses showed; none if they are of another list than that of the query.
-    pub fn shown(self, query: &Query) -> ShownRecords {
+    pub fn shown(&mut self, query: &Query) -> ShownRecords {
         self.heights.shown(query)
     }
 
     /// Returns the block of a height.
-    pub async fn block(&self, height: i64) -> Result<Option<Block>, Error> {
-        let Some(shared) = self.shared else { return self.heights.block(height).await };
-        let found =
-            shared.blocks.get(height, async || Ok((self.found(self.heights.block(height).await?), MAX_AGE))).await?;
+    pub async fn block(&mut self, height: i64) -> Result<Option<Block>, Error> {
+        let Some(shared) = self.shared else { return self.block_for_age(height).await };
+        let found = shared
+            .blocks
+            .get(height, async || {
+                let block = self.block_for_age(height).await?;
+                Ok((self.found(block), MAX_AGE))
+            })
+            .await?;
         Ok(self.used(found))
+    }
+
+    /// A reorganization moves the time of a height by less than what counts where lists are said to reach back to it.
+    async fn block_for_age(&mut self, height: i64) -> Result<Option<Block>, Error> {
+        if let Some(known) = self.heights.known_age(height) {
+            return Ok(Some(known));
+        }
+        let block = self.heights.block(height).await?;
+        block.into_iter().for_each(|block| self.heights.keep_age(block));
+        Ok(block)
+    }
+
+    /// True if the chain has changed since earlier runs have found positions: they are to be found again.
+    pub async fn has_changed(&mut self) -> bool {
+        let has_changed = self.heights.take_discarded();
+        if has_changed && let Some(shared) = self.shared {
+            shared.positions.clear().await;
+        }
+        has_changed
     }
 
     /// Returns the position of a time.
@@ -109,9 +138,11 @@ impl<'q> Positions<'q> {
 
     /// Returns a position, with the age up to which other lists may use it.
     async fn kept_or_searched(&mut self, time: i64) -> Result<(TimePosition, Duration), Error> {
-        if let Some(kept) = &mut self.kept
+        if self.heights.known_position(time).is_none()
+            && let Some(kept) = &mut self.kept
             && let Some(height) = kept.get(time).await?
         {
+            self.heights.keep_position(time, TimePosition::At(height));
             return Ok((TimePosition::At(height), MAX_AGE));
         }
         let (position, max_age) = self.searched(time).await?;

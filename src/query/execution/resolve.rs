@@ -2,14 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::height_search::TimePosition;
 use super::positions::Positions;
 use super::recorded_range::RecordedRange;
 use super::shared_heights::SharedHeights;
 use crate::client::Error;
 use crate::interface::ResultLimit;
 use crate::query::request::{Query, Unresolved};
-use crate::query::results::SharedReport;
+use crate::query::results::{SharedReport, TimePosition};
 
 /// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
 const RECENT: i64 = 364 * 86_400_000;
@@ -62,11 +61,22 @@ pub(super) async fn resolve(
     }
 }
 
-/// Finds the heights of a query. A range that no block can be in is sent as an empty one, so that all that a run does in
-/// the end is done for it as well.
+/// Finds the heights of a query.
 async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<ResolvedRange, Error> {
     let mut heights = Positions::of(query, shared, report)?;
-    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, &heights).await?.into()) };
+    loop {
+        let found = find_ends(query, &mut heights, report).await?;
+        // One end may be that of an earlier run, and the search for the other one has shown that the chain has changed.
+        if !heights.has_changed().await {
+            return Ok(found);
+        }
+    }
+}
+
+/// Finds both ends of a range. One that no block can be in is sent as an empty one, so that all that a run does in the end is
+/// done for it as well.
+async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedReport) -> Result<ResolvedRange, Error> {
+    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, heights).await?.into()) };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut open_end = None;
     let mut known_newest = None;
@@ -146,7 +156,7 @@ fn first_block_unknown(lowest: i64) -> String {
 }
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
-async fn mark_recent(query: &Query, heights: &Positions<'_>) -> Result<Query, Error> {
+async fn mark_recent(query: &Query, heights: &mut Positions<'_>) -> Result<Query, Error> {
     if let Some((Some(start_time), _)) = query.options().times {
         // The run that this one continues has found the heights of these times.
         return Ok(query.clone().with_recent(is_recent(query, start_time)));

@@ -98,7 +98,7 @@ impl Run {
         let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
         let report = start.map_or_else(SharedReport::default, |start| {
             let report = SharedReport::start(start.reasons.clone(), start.missing.clone());
-            report.update(|report| report.search_hints.clone_from(&start.search_hints));
+            report.update(|report| report.search.clone_from(&start.search));
             report
         });
         let stage = match query.members() {
@@ -249,11 +249,13 @@ impl Run {
             if self.query.slices().is_final_look(start.slice) {
                 self.fetchers.push_back(self.open(start.slice));
             } else if start.slice < self.query.slices().count() {
-                self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
+                let fetcher = SliceFetcher::resumed(&self.query, start, self.first_page);
                 // A look-up has no list, but its records.
                 if !start.list.is_start() || start.offset > 0 {
+                    self.query.client().check_requests(fetcher.list.requests_to_continue())?;
                     self.current = CurrentSlice::continued();
                 }
+                self.fetchers.push_back(fetcher);
             }
             self.next_slice = start.slice + 1;
         }

@@ -10,11 +10,14 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::height_search::{Block, TimePosition};
+use super::height_search::Block;
 use crate::client::Error;
 use crate::process::PerProcess;
 use crate::query::follow::ChainHead;
-use crate::query::results::Cursor;
+use crate::query::results::{Cursor, SearchState, TimePosition};
+
+/// Time for which lists begin with what an earlier run has found: a reorganization may move positions near the head.
+const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct SharedHeights {
@@ -24,15 +27,20 @@ pub(super) struct SharedHeights {
     pub blocks: Shared<i64, Found<Option<Block>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
-    /// Heights with which an earlier run of the set suggests to begin a search.
-    pub search_hints: Vec<i64>,
+    /// State of the searches of an earlier run of the set, and the time at which it was taken over.
+    search: Option<(Arc<SearchState>, Instant)>,
 }
 
 impl SharedHeights {
     /// Heights of a set that a run begins, or continues.
     pub fn continuing(start: Option<&Cursor>) -> Self {
-        let search_hints = start.map_or_else(Vec::new, |start| start.search_hints.clone());
-        Self { search_hints, ..Self::default() }
+        let search = start.and_then(|start| start.search.clone()).map(|search| (search, Instant::now()));
+        Self { search, ..Self::default() }
+    }
+
+    /// State of the searches of an earlier run, for the lists that begin with this one.
+    pub fn search(&self) -> Option<Arc<SearchState>> {
+        self.search.as_ref().filter(|(_, since)| since.elapsed() < MAX_AGE_OF_SEARCH).map(|(search, _)| search.clone())
     }
 }
 
@@ -61,6 +69,12 @@ impl<K, V> Default for Shared<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Shared<K, V> {
+    /// Forgets all values.
+    pub async fn clear(&self) {
+        let Ok(values) = self.0.get(|| Ok::<_, Infallible>(Arc::default()));
+        values.lock().await.clear();
+    }
+
     /// Returns the value of a key. `request` is called unless another list has requested it; it returns the value with the
     /// age up to which others may use it. One that arrives during the call is used whatever its age.
     pub async fn get(&self, key: K, request: impl AsyncFnOnce() -> Result<(V, Duration), Error>) -> Result<V, Error> {

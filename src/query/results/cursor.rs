@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::division::Division;
 use super::report::Report;
 use super::sealed::Sealed;
+use super::search_state::SearchState;
 use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
@@ -62,10 +63,9 @@ pub struct Cursor {
     /// Position in the lists of a set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) set: Option<Box<SetCursor<Self>>>,
-    /// Heights with which the search for the heights of times begins, since an earlier run found the times between them. They
-    /// only suggest what to request: the chain may have changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::query) search_hints: Vec<i64>,
+    /// State of the searches for the heights of times, after runs that ended before their first records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::query) search: Option<Arc<SearchState>>,
     /// Runs from here that ended before their first record.
     #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
@@ -75,7 +75,7 @@ pub struct Cursor {
 
 impl Sealed for Cursor {
     const PARAMETER: &'static str = "cursor";
-    const VERSION: u32 = 11;
+    const VERSION: u32 = 12;
     const VERSION_MEMBER: &'static str = "version";
     const FORM: &'static str = "must be a string from page.cursor, query.cursor or error.cursor";
     const OTHER_MEMBER: &'static str = "follow";
@@ -189,8 +189,8 @@ impl Cursor {
 
     /// Cursor of this position after a run that ended before its first record.
     pub(in crate::query) fn after_empty_run(&self, report: &Report) -> Self {
-        let search_hints = report.search_hints.clone();
-        Self { empty_runs: self.empty_runs.saturating_add(1), search_hints, ..self.clone() }
+        let search = report.search.clone();
+        Self { empty_runs: self.empty_runs.saturating_add(1), search, ..self.clone() }
     }
 
     /// Cursor of this position, from where `max_items` records are wanted.
@@ -299,6 +299,9 @@ impl Cursor {
 
     /// True if it may be a position of the query.
     fn is_plausible(&self, query: &Query) -> bool {
+        if !self.search.as_ref().is_none_or(|search| search.is_plausible()) {
+            return false;
+        }
         match (query.members(), &self.set) {
             (Some(members), Some(set)) => set.is_of(members) && set.open.iter().all(|(_, at)| at.set.is_none()),
             (None, None) => {

@@ -1,11 +1,13 @@
 //! `Report`: completeness and cost of a run.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::entries::Entries;
 use super::members::MembersReport;
+use super::search_state::SearchState;
 use super::verdicts::Verdicts;
 use crate::message::Message;
 use crate::query::evidence::Finding;
@@ -50,9 +52,9 @@ pub struct Report {
     /// Findings on the laws that the records obey, once they were all returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Finding>,
-    /// Heights with which a run that continues this one begins its search for the heights of times.
+    /// State of the searches for the heights of times, for a run that continues this one.
     #[serde(skip)]
-    pub search_hints: Vec<i64>,
+    pub search: Option<Arc<SearchState>>,
     /// Contribution of the cache, if the client has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheUse>,

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::members::MembersReport;
 use super::report::{NOT_RETURNED, Report};
+use super::search_state::SearchState;
 use crate::client::{BelievedEmpty, EmptyResponses};
 use crate::columns::Columns;
 use crate::decode::Members;
@@ -112,8 +113,8 @@ impl SharedReport {
         self.lock().report.clone()
     }
 
-    pub(in crate::query) fn search_hints(&self) -> Vec<i64> {
-        self.lock().report.search_hints.clone()
+    pub(in crate::query) fn search(&self) -> Option<Arc<SearchState>> {
+        self.lock().report.search.clone()
     }
 
     /// Changes the report. `elapsed` is the time of the last change, so that it stops after an error, an interrupt or

@@ -200,6 +200,16 @@ impl ListReader {
         if let Self::Ranked(reader) = self { reader.moved() } else { 0 }
     }
 
+    /// Requests after which a run that continues this list from here has returned a record, or has ended: fewer return none
+    /// however often it is continued.
+    pub fn requests_to_continue(&self) -> u64 {
+        match self {
+            Self::Uncounted(_) => 3,
+            Self::Ranked(_) => 2,
+            Self::Block(_) | Self::Counted(_) => 1,
+        }
+    }
+
     /// The cut that is nearest to an offset in a page of a list with a count.
     pub fn cut_near(&self, offset: u64, request: &PageRequest, response: &Response<'_>) -> Option<Cut> {
         if let Self::Counted(reader) = self { reader.cut_near(offset, request, response) } else { None }

@@ -233,7 +233,7 @@ def in_runs_of(max_requests: int, client: cf.Client, query: cf.Query[Any]) -> tu
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @pytest.mark.parametrize(
     ("call", "max_requests"),
-    [("one end", 4), ("list", 6), ("list", 7), ("set", 7), ("set", 8), ("set without times", 3), ("set of tokens", 3)],
+    [(call, bound) for call in ("one end", "list", "set", "set without times", "set of tokens") for bound in (3, 5)],
 )
 def test_lists_progress_with_few_requests_a_run(call: str, max_requests: int) -> None:
     with LocalService(seed=7, transactions=1_000, simulated=True) as service, service.client() as client:
@@ -256,57 +256,87 @@ def test_lists_progress_with_few_requests_a_run(call: str, max_requests: int) ->
         assert runs > 1
 
 
-def test_fewer_requests_than_a_resumed_search_needs_are_rejected_before_the_first(quiet: LocalService) -> None:
-    client = quiet.client(max_requests=3)
-    every = quiet.client().transactions().collect()
-    ends: dict[str, Any] = {
-        "start_time": every[-1].transaction_time,
-        "end_time": every[len(every) // 2].transaction_time,
-    }
-    query = client.transactions(**ends)
-    with pytest.raises(cf.BudgetExceededError):
-        query.collect()
-    assert client.usage.requests == 3
-    again = quiet.client(max_requests=3)
-    with pytest.raises(
-        cf.BudgetExceededError, match=r"max_requests \(3\) leaves 3 requests, and the query needs at least 4"
-    ):
-        again.resume(query.cursor).collect()
-    assert again.usage.requests == 0
+BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_resumed_search_believes_no_height_of_the_run_before(server: StrictServer) -> None:
-    """The blocks of a fork have other times, and the cursor suggests heights that no longer are beside the time."""
-    begin = datetime(2026, 1, 1, tzinfo=UTC)
+def serve_chain(server: StrictServer, delay: int) -> None:
+    """200 blocks of one transaction each. Times and hashes from height 100 on tell one fork from another."""
 
-    def serve(delay: int) -> None:
-        def row(height: int) -> dict[str, str]:
-            time = begin + timedelta(seconds=10 * height + (delay if height >= 100 else 0))
-            return {
-                "txid": f"0x{height}f{delay}",
-                "height": str(height),
-                "blockHash": f"0x{height}b{delay}",
-                "transactionTime": str(int(time.timestamp() * 1000)),
-            }
+    def row(height: int) -> dict[str, str]:
+        is_forked = height >= 100
+        time = BORN + timedelta(seconds=10 * height + (delay if is_forked else 0))
+        return {
+            "txid": f"0x{height}f{delay if is_forked else 0}",
+            "height": str(height),
+            "blockHash": f"0x{height}b{delay if is_forked else 0}",
+            "transactionTime": str(int(time.timestamp() * 1000)),
+        }
 
-        def respond(request: Request) -> Response:
-            page, limit = int(request.query["page"]), int(request.query["limit"])
-            found = [height for height in range(200, 0, -1) if request.query.get("height") in {None, str(height)}]
-            shown = [row(height) for height in found[(page - 1) * limit : page * limit]]
-            pages = str(-(-len(found) // limit))
-            return page_of("transactions", shown, limit=str(limit), page=str(page), totalPage=pages)
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        found = [height for height in range(200, 0, -1) if request.query.get("height") in {None, str(height)}]
+        shown = [row(height) for height in found[(page - 1) * limit : page * limit]]
+        pages = str(-(-len(found) // limit))
+        return page_of("transactions", shown, limit=str(limit), page=str(page), totalPage=pages)
 
-        server.on("transactions", respond)
+    server.on("transactions", respond)
 
-    serve(0)
-    client = server.client()
-    ends: dict[str, Any] = {"start_time": begin + timedelta(seconds=605), "end_time": begin + timedelta(seconds=1_200)}
-    query = client.with_options(max_requests=3, concurrency=1).transactions(**ends)
-    with pytest.raises(cf.BudgetExceededError):
-        query.collect()
-    serve(60)
-    heights = [record.height for record in client.resume(query.cursor)]
-    assert heights == list(range(61, 115))
+
+RANGE: dict[str, Any] = {"start_time": BORN + timedelta(seconds=905), "end_time": BORN + timedelta(seconds=1_200)}
+
+
+@pytest.mark.parametrize("changed_after", range(1, 6))
+def test_search_in_runs_of_one_request_finds_the_heights_of_the_chain_as_it_is_now(
+    server: StrictServer, changed_after: int
+) -> None:
+    """The blocks of a fork have other times, and a cursor has blocks that are no longer on both sides of a time."""
+    serve_chain(server, 0)
+    client = server.client(concurrency=1)
+    query = client.with_options(max_requests=1).transactions(**RANGE)
+    for run in range(60):
+        if run == changed_after:
+            serve_chain(server, 60)
+        before = client.usage.requests
+        with pytest.raises(cf.BudgetExceededError) as stopped:
+            query.collect()
+        if "needs at least" in str(stopped.value):
+            assert client.usage.requests == before
+            break
+        assert client.usage.requests == before + 1
+        query = client.with_options(max_requests=1).resume(query.cursor)
+    assert changed_after < run <= 30
+    records = client.resume(query.cursor).collect()
+    assert [record.height for record in records] == list(range(91, 115))
+
+
+@pytest.mark.parametrize(("call", "needed"), [("address_transactions", 3), ("tokens", 2)])
+def test_list_that_fewer_requests_cannot_continue_is_rejected_before_the_first(call: str, needed: int) -> None:
+    with LocalService(seed=7, transactions=1_000, simulated=True) as service, service.client() as client:
+        address = (client.transactions(max_items=1).collect()[0].input or "").split(",")[0]
+        given = [address] if call == "address_transactions" else []
+        query = getattr(client, call)(*given, page_size=5)
+        next(iter(query.pages()))
+        bounded = client.with_options(max_requests=needed - 1)
+        before = client.usage.requests
+        with pytest.raises(cf.BudgetExceededError, match=f"the query needs at least {needed}"):
+            bounded.resume(query.cursor).collect()
+        assert client.usage.requests == before
+
+
+def test_search_in_runs_sends_one_request_more_for_each_time_than_one_run_does(server: StrictServer) -> None:
+    serve_chain(server, 0)
+    client = server.client(concurrency=1)
+    expected = client.transactions(**RANGE).collect()
+    query = client.with_options(max_requests=2).transactions(**RANGE)
+    before = client.usage.requests
+    while True:
+        with pytest.raises(cf.BudgetExceededError) as stopped:
+            query.collect()
+        if "needs at least" in str(stopped.value):
+            break
+        query = client.with_options(max_requests=2).resume(query.cursor)
+    assert client.resume(query.cursor).collect() == expected
+    assert client.usage.requests - before <= expected.report.requests + 2
 
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

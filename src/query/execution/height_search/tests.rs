@@ -1,4 +1,5 @@
 use super::*;
+use crate::query::execution::kept_search::KeptSearch;
 
 /// Searches a chain given by the times of its blocks (`None` is empty), of which the list has the last `window`.
 /// Returns the number of requests as well.
@@ -88,22 +89,29 @@ fn later_searches_of_small_chains_use_what_is_known() {
     }
 }
 
-/// Searches in runs of a few requests, each of which begins with the heights that the one before suggests. Returns the position
-/// and the number of runs.
-fn search_in_runs(times: &[Option<i64>], time: i64, steps: usize, mut hints: Vec<i64>) -> (TimePosition, usize) {
+/// Searches in runs of a few requests, each of which continues with what the one before has kept. Returns the position and the
+/// number of runs.
+fn search_in_runs(times: &[Option<i64>], time: i64, steps: usize, window: usize) -> (TimePosition, usize) {
     let newest = Block { height: times.len() as i64 - 1, time: times.last().unwrap().unwrap() };
-    for run in 1..200 {
-        let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
+    let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
+    let mut kept = KeptSearch::default();
+    for run in 1..400 {
         search.retarget(time);
-        for height in hints {
-            let block = times.get(height as usize).copied().flatten().map(|time| Block { height, time });
-            search.on_hint(height, block);
-        }
         for _ in 0..steps {
             let Some(step) = search.next_step() else { return (search.found(), run) };
-            respond(&mut search, step, times, usize::MAX);
+            respond(&mut search, step, times, window);
         }
-        hints = search.hints(&[time], Some(newest.height));
+        let mark = search.mark();
+        if search.next_step().is_none() {
+            return (search.found(), run);
+        }
+        search.step_back(mark);
+        let state = kept.state(&search, None, false);
+        assert!(state.is_plausible(), "{state:?}");
+        let json = serde_json::to_string(&state).unwrap();
+        let state: SearchState = serde_json::from_str(&json).unwrap();
+        search = Search::restored(&state).unwrap();
+        kept = KeptSearch::restored(&state);
     }
     panic!("{times:?} at {time} is not found by {steps} requests a run");
 }
@@ -121,21 +129,25 @@ fn runs_of_a_few_requests_find_every_time() {
             .collect();
         let time = random.i64(0..now.max(1)).min(now - 1).max(0);
         let steps = random.usize(1..4);
-        let (found, runs) = search_in_runs(&times, time, steps, Vec::new());
+        let (found, runs) = search_in_runs(&times, time, steps, usize::MAX);
         assert_eq!(found, expected(&times, time), "{times:?} at {time}");
         assert!(runs <= 30, "{runs} runs of {steps} requests");
     }
 }
 
 #[test]
-fn heights_that_an_earlier_run_suggests_change_no_result() {
+fn search_in_runs_finds_what_one_run_finds() {
     let mut random = fastrand::Rng::with_seed(7);
-    for _ in 0..2_000 {
-        let (times, now) = short_chain(&mut random, 30);
-        let hints = (0..random.usize(0..5)).map(|_| random.i64(0..40)).collect();
+    for _ in 0..3_000 {
+        let (times, now) = short_chain(&mut random, 60);
+        let window = if random.bool() { usize::MAX } else { random.usize(1..30) };
         let time = random.i64(-1..now.max(0));
         if time < now {
-            assert_eq!(search_in_runs(&times, time, 100, hints).0, expected(&times, time), "{times:?} at {time}");
+            let steps = random.usize(1..4);
+            let (found, _) = search_in_runs(&times, time, steps, window);
+            let is_uncertain = matches!(found, TimePosition::BeforeSampled(_));
+            assert!(is_uncertain || found == expected(&times, time), "{found:?} in {times:?} at {time}");
+            assert!(window < times.len() || !is_uncertain, "{found:?} in {times:?} at {time}");
         }
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn add_counts(sum: &mut Report, list: &Report) {
     sum.dropped += list.dropped;
     sum.moved += list.moved;
     sum.rereads += list.rereads;
-    if !list.search_hints.is_empty() {
-        sum.search_hints.clone_from(&list.search_hints);
+    if list.search.is_some() {
+        sum.search.clone_from(&list.search);
     }
     if let Some(cache) = &list.cache {
         sum.cache.get_or_insert_default().add(cache);

@@ -148,8 +148,8 @@ impl Outcome {
             report.moved = sum.moved;
             report.rereads = sum.rereads;
             report.progress = progress;
-            if !sum.search_hints.is_empty() {
-                report.search_hints = sum.search_hints;
+            if sum.search.is_some() {
+                report.search = sum.search;
             }
             if sum.cache.is_some() {
                 report.cache = sum.cache;

@@ -8,7 +8,9 @@ use crate::columns::ColumnsBuilder;
 use crate::message::Message;
 use crate::query::execution::unique::Unique;
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Cursor, Page, Partial, Resume, SeenLog, SetCursor, SharedReport, bits_of};
+use crate::query::results::{
+    Checkpoint, Cursor, Page, Partial, Resume, SearchState, SeenLog, SetCursor, SharedReport, bits_of,
+};
 use crate::query::snapshot::ListCheckpoint;
 
 /// A page of a list of a set.
@@ -39,8 +41,8 @@ pub(super) struct SetPage {
     pub seen: SeenLog,
     /// Reasons why ended lists are incomplete.
     pub reasons: Vec<Message>,
-    /// Heights with which the lists that are not read yet begin to search those of times.
-    pub search_hints: Vec<i64>,
+    /// State of the searches for the heights of times, for the lists that are not read yet.
+    pub search: Option<Arc<SearchState>>,
 }
 
 impl Set {
@@ -61,7 +63,7 @@ impl Set {
             refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.outcome.reasons.clone(),
-            search_hints: report.search_hints(),
+            search: report.search(),
         }
     }
 
@@ -129,7 +131,7 @@ impl Resume for SetPage {
         };
         at.set = Some(Box::new(set));
         at.reasons.clone_from(&self.reasons);
-        at.search_hints.clone_from(&self.search_hints);
+        at.search.clone_from(&self.search);
         at
     }
 }
