@@ -31,7 +31,19 @@ pub(super) enum Position {
     },
 }
 
+/// Characters of the position of a list beside its fingerprints, and of one of them.
+const LENGTH: usize = 280;
+const FINGERPRINT_LENGTH: usize = 43;
+
 impl Position {
+    /// About the length of the position of a list as text.
+    fn length(&self) -> usize {
+        match self {
+            Self::After(state) => LENGTH + FINGERPRINT_LENGTH * state.len(),
+            _ => LENGTH,
+        }
+    }
+
     /// The position of a set whose lists are followed from the same one on.
     pub(super) fn of_set(members: &Members, each: Self) -> Self {
         let lists = members.meanings().map(|value| (value.into(), each.clone())).collect();
@@ -83,6 +95,13 @@ impl Sealed for FollowCursor {
     const FORM: &'static str = "must be \"now\", \"beginning\", an Export, or the cursor of a follower";
     const OTHER_MEMBER: &'static str = "version";
     const OTHER: &'static str = "is the cursor of a query, not of a follower; pass it to client.resume";
+
+    fn expected_length(&self) -> usize {
+        match &self.position {
+            Position::Set { lists, .. } => lists.iter().map(|(value, position)| value.len() + position.length()).sum(),
+            _ => 0,
+        }
+    }
 
     fn checksum(&mut self) -> &mut Option<String> {
         &mut self.checksum

@@ -170,7 +170,6 @@ impl FollowState {
     }
 
     /// Number of heights that are remembered.
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.known.len()
     }

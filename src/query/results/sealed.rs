@@ -32,8 +32,13 @@ pub(in crate::query) trait Sealed: Clone + Serialize + DeserializeOwned {
     /// Last member, which detects strings that were cut or edited. A value that is no string has none.
     fn checksum(&mut self) -> &mut Option<String>;
 
+    /// About the length of the string, where that is large: a vector that grows has up to twice the room.
+    fn expected_length(&self) -> usize {
+        0
+    }
+
     fn seal(&self) -> String {
-        let mut json = Vec::new();
+        let mut json = Vec::with_capacity(self.expected_length());
         self.seal_to(&mut json, CompactFormatter).expect("a vector takes all bytes");
         String::from_utf8(json).expect("JSON is UTF-8")
     }
