@@ -293,6 +293,7 @@ def test_search_in_runs_of_one_request_finds_the_heights_of_the_chain_as_it_is_n
     serve_chain(server, 0)
     client = server.client(concurrency=1)
     query = client.with_options(max_requests=1).transactions(**RANGE)
+    run = 0
     for run in range(60):
         if run == changed_after:
             serve_chain(server, 60)
