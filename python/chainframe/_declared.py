@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import _declaration
@@ -16,8 +17,15 @@ RECORDS: dict[str, dict[str, Any]] = {record["name"]: record for record in _DECL
 ENDPOINTS: dict[str, dict[str, Any]] = {endpoint["name"]: endpoint for endpoint in _DECLARED["endpoints"]}
 LAWS = _DECLARED["laws"]
 
+HEXADECIMAL = re.compile(r"0[xX].*|[0-9a-fA-F]*", re.DOTALL)
+
 QUERIED = "queried"
 """Column of a set: the arguments whose lists returned the row, as a list of one."""
+
+
+def meaning(text: str) -> str:
+    """Return what an address or a hash means: hexadecimal digits are the same in either letter case, base58 is not."""
+    return text.lower() if HEXADECIMAL.fullmatch(text) else text
 
 
 def record_of(resource: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import meaning
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -66,7 +68,7 @@ def merged_verdicts(runs: Iterable[dict[str, list[Any]]]) -> dict[str, list[Any]
         texts = [json.dumps(each) for each in run["outcomes"]]
         columns = (run[name] for name in ("argument", "records", "requests", "outcome"))
         for given, num_records, num_requests, index in zip(*columns, strict=True):
-            argument = spelt.setdefault(given.lower(), given)
+            argument = spelt.setdefault(meaning(given), given)
             records, requests, _ = verdicts.get(argument, (0, 0, ""))
             verdicts[argument] = records + num_records, requests + num_requests, texts[index]
     indices = {text: index for index, text in enumerate(dict.fromkeys(text for *_, text in verdicts.values()))}

@@ -22,6 +22,13 @@ pub fn foreign_character(text: &str) -> Option<String> {
     Some(format!("got {text:?}, which has {name} (U+{:04X})", u32::from(found)))
 }
 
+/// Meaning of an address, a hash or a name: hexadecimal digits are the same in either letter case. Letters of base58 are not.
+pub fn meaning(text: &str) -> String {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let is_hex = digits.is_some() || text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hex { text.to_ascii_lowercase() } else { text.to_owned() }
+}
+
 fn is_invisible(c: char) -> bool {
     // Fillers are letters to Unicode, although they are not drawn.
     let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');

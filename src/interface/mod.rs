@@ -15,7 +15,7 @@ mod openapi;
 mod record_type;
 mod records;
 
-pub use characters::foreign_character;
+pub use characters::{foreign_character, meaning};
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding, certain_window};
 pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};

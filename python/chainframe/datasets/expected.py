@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainframe._declared import meaning
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -165,4 +167,4 @@ def block_columns(roles: dict[str, str | None]) -> list[str]:
 
 
 def _without_case(value: Any) -> Any:  # noqa: ANN401 - of a column
-    return value.lower() if isinstance(value, str) else value
+    return meaning(value) if isinstance(value, str) else value

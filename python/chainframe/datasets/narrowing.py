@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import ENDPOINTS
+from chainframe._declared import ENDPOINTS, meaning
 from chainframe._native import _restore_query
 from chainframe.datasets.again import Source, collected, incomplete
 from chainframe.datasets.declared import page_size
@@ -296,7 +296,7 @@ class Narrowing:
         for batch in found.to_arrow("decimal").to_batches():
             expected.add(batch, Source(look_up))
         heights = {transaction.height for transaction in found}
-        if len(found) < len({item.lower() for item in hashes}) or None in heights:
+        if len(found) < len(set(map(meaning, hashes))) or None in heights:
             # A list may have what the lookup does not return.
             return queries
         descending = sorted((height for height in heights if height is not None), reverse=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from chainframe._declared import ENDPOINTS, record_of
+from chainframe._declared import ENDPOINTS, meaning, record_of
 from chainframe.datasets.declared import Column, bounded_columns, parameters
 from chainframe.datasets.hashes import DIRECTION, DIRECTIONS, Lookup
 from chainframe.datasets.sets import SetArgument
@@ -116,7 +116,7 @@ def looked_up(resource: str, given: Arguments, solver: Solver, is_valid: Callabl
     found: list[Lookup] = []
     for name, parameter in columns.items():
         points = solver.points(name) or []
-        hashes = list({point.lower(): point for point in points}.values())
+        hashes = list({meaning(point): point for point in points}.values())
         if not hashes or len(hashes) > MAX_QUERIES or parameter in given:
             continue
         if all(is_valid(given | {parameter: each}) for each in hashes):
@@ -170,15 +170,15 @@ def _by_string(column: Column, given: Arguments, points: list[str] | None) -> li
     if not points:
         return None if points is None else []
     for parameter, (value, other) in column.sides.items():
-        if parameter not in given and {point.lower() for point in points} == {str(given.get(other)).lower()}:
+        if parameter not in given and set(map(meaning, points)) == {meaning(str(given.get(other)))}:
             return [{parameter: value}]
     if column.equal is None:
         return None
     hashes = given.get(column.equal)
-    wanted = {point.lower(): point for point in points}
+    wanted = {meaning(point): point for point in points}
     if isinstance(hashes, list):
         # A lookup by hash returns records in the requested order.
-        kept = [item for item in hashes if item.lower() in wanted]
+        kept = [item for item in hashes if meaning(item) in wanted]
         return [{column.equal: kept}] if kept else []
     # An empty argument would be rejected.
     if hashes is not None or "" in points or len(wanted) > MAX_QUERIES:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainframe._declared import QUERIED
+from chainframe._declared import QUERIED, meaning
 from chainframe.datasets.declared import bounded_columns, parameters
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class SetArgument:
         # A record may have several values in one column, which are no value of the argument.
         if points is None or not all(is_valid({self.name: [point]}) for point in points):
             return None
-        wanted = {point.lower() for point in points}
-        return [value for value in self.values if value.lower() in wanted]
+        wanted = set(map(meaning, points))
+        return [value for value in self.values if meaning(value) in wanted]
 
     def _by_ranges(self, ranges: list[Range] | None) -> list[str] | None:
         if ranges is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from chainframe._declared import meaning as of_text
 from chainframe.errors import ExportError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def meaning(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, list):
         return [meaning(each) for each in value]
     # In base58 the case of a letter counts.
-    return value.lower() if isinstance(value, str) and value[:2] in {"0x", "0X"} else value
+    return of_text(value) if isinstance(value, str) else value
 
 
 def differing(theirs: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:

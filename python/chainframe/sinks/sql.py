@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import QUERIED, height_column
+from chainframe._declared import HEXADECIMAL, QUERIED, height_column, meaning
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.contract import Change, Clear, Position
 
@@ -75,12 +75,14 @@ def name_parts(table: str) -> list[str]:
 
 
 def is_of(argument: str) -> str:
-    """Return the condition of SQL for rows of the list of an argument, whose letter case may differ from run to run."""
+    """Return the condition of SQL for rows of the list of an argument, in either letter case if it is hexadecimal."""
     literal = "'" + argument.replace("'", "''") + "'"
+    if not HEXADECIMAL.fullmatch(argument):
+        return f"{QUERIED}[1] = {literal}"
     # Each row of a set that is followed has one argument.
     return f"lower({QUERIED}[1]) = lower({literal})"
 
 
 def is_row_of(argument: str, queried: Sequence[str] | None) -> bool:
     """Return True if a row with these values of `queried` is of the list of an argument."""
-    return argument.lower() in (each.lower() for each in queried or ())
+    return meaning(argument) in map(meaning, queried or ())

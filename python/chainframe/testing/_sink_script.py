@@ -8,7 +8,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from chainframe._declared import QUERIED
+from chainframe._declared import QUERIED, meaning
 from chainframe.frames import load
 from chainframe.sinks.contract import Position
 from chainframe.sinks.sync import TableForm, run
@@ -129,7 +129,7 @@ class _SetQuery(_Query):
 
     @staticmethod
     def _moved(positions: _Positions, reached: list[tuple[str, str]]) -> _Positions:
-        lists = {argument.lower(): after for argument, after in reached}
+        lists = {meaning(argument): after for argument, after in reached}
         return _Positions(json.dumps({**json.loads(positions.cursor), **lists}, sort_keys=True))
 
 

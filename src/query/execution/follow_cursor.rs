@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::Formatter;
 
 use crate::client::Error;
+use crate::interface::meaning;
 use crate::query::follow::FollowState;
 use crate::query::request::{Members, Query};
 use crate::query::results::{Sealed, deployment};
@@ -227,13 +228,15 @@ impl FollowCursor {
     /// The position, if it is one of a follower of this query.
     pub(super) fn resolve(self, query: &Query) -> Result<Position, Error> {
         let ours = Self::new(query, Position::Now)?;
+        let is_same_query = meaning_of(&self.arguments) == meaning_of(&ours.arguments);
         for (name, theirs, ours) in [
             ("call", &self.call, &ours.call),
             ("deployment", &self.deployment, &ours.deployment),
             ("chain", &self.chain, &ours.chain),
             ("query", &self.arguments.to_string(), &ours.arguments.to_string()),
         ] {
-            if !theirs.eq_ignore_ascii_case(ours) {
+            let is_same = if name == "query" { is_same_query } else { theirs.eq_ignore_ascii_case(ours) };
+            if !is_same {
                 return Err(Self::reject(format!("belongs to the {name} {theirs}; this one is {ours}")));
             }
         }
@@ -245,6 +248,17 @@ impl FollowCursor {
             }
             (position, None) => Ok(position),
         }
+    }
+}
+
+/// Arguments by the meanings of their values.
+fn meaning_of(arguments: &serde_json::Value) -> serde_json::Value {
+    match arguments {
+        serde_json::Value::String(text) => meaning(text).into(),
+        serde_json::Value::Object(members) => {
+            members.iter().map(|(name, value)| (name.clone(), meaning_of(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 

@@ -6,7 +6,7 @@ use arrow_array::{Array as _, TimestampMillisecondArray};
 
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Kind, ParamKind, ResultLimit};
+use crate::interface::{Kind, ParamKind, ResultLimit, meaning};
 use crate::message::{Message, counted};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
@@ -176,7 +176,7 @@ impl Selector<'_> {
         for row in 0..columns.rows() {
             let tx_id = columns.text(hash, row).unwrap_or_default();
             // Nothing else was requested: a log that names no transaction is one of this.
-            if !tx_id.is_empty() && !tx_id.eq_ignore_ascii_case(requested) {
+            if !tx_id.is_empty() && meaning(tx_id) != meaning(requested) {
                 foreign += 1;
                 continue;
             }
@@ -223,7 +223,7 @@ impl Selector<'_> {
         let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
         let mut returned: HashMap<String, usize> = HashMap::new();
         for row in 0..columns.rows() {
-            let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
+            let key = meaning(columns.text(hash, row).unwrap_or_default());
             let first = *returned.entry(key).or_insert(row);
             if first != row {
                 self.on_repeated(columns, first, row);
@@ -233,7 +233,7 @@ impl Selector<'_> {
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for (index, hash) in (0..).zip(requested) {
-            match returned.remove(&hash.to_ascii_lowercase()) {
+            match returned.remove(&meaning(hash)) {
                 Some(row) => {
                     rows.push(row as u32);
                     found.push(index);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::columns::{Columns, Value};
-use crate::interface::{Bound, ParamKind};
+use crate::interface::{Bound, ParamKind, meaning};
 use crate::query::request::{Members, Query};
 use crate::query::results::ANY_LIST;
 
@@ -51,7 +51,7 @@ impl ShownLists {
                 Value::Null | Value::Utf8("") => return vec![ANY_LIST],
                 Value::Utf8(text) => {
                     for value in text.split(',') {
-                        let index = self.by_meaning.get(&value.trim().to_lowercase()).copied();
+                        let index = self.by_meaning.get(&meaning(value.trim())).copied();
                         shows_this |= index == Some(this);
                         others.extend(index.filter(|index| *index != this && !others.contains(index)));
                     }

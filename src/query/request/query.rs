@@ -8,11 +8,11 @@ use std::sync::Arc;
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
-use super::set::{self, Members, meaning, with_value};
+use super::set::{self, Members, with_value};
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Order, Param, RecordType, Shape, certain_window, foreign_character};
+use crate::interface::{Endpoint, Order, Param, RecordType, Shape, certain_window, foreign_character, meaning};
 use crate::message::{Hint, Message};
 
 /// Wire name of the filter by block hash.
@@ -266,7 +266,7 @@ impl Query {
             let value = [(members.name.to_owned(), Arg::String(value.clone()))];
             values.extend(params::canonical(self.endpoint, &value)?.map(|(_, canonical)| canonical));
         }
-        values.sort_by_cached_key(|value| meaning(&value.to_string()));
+        values.sort_by_cached_key(|value| value.as_str().map_or_else(|| value.to_string(), meaning));
         args.insert(members.name.to_owned(), values.into());
         if self.options.unique {
             args.insert("unique".to_owned(), true.into());

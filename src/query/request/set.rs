@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::args::{Arg, Options};
 use super::params::sent_value;
 use crate::client::Error;
-use crate::interface::{Endpoint, ParamKind};
+use crate::interface::{Endpoint, ParamKind, meaning};
 use crate::message::{Hint, Message};
 
 /// The values that select the lists of a set. The query of each list is made when the list is read: a set may have tens
@@ -44,11 +44,6 @@ pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'s
 pub fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(String, Arg)> {
     let args = args.iter().map(|(other, old)| (other.clone(), if other == name { value } else { old }.clone()));
     args.collect()
-}
-
-/// Meaning of a value: addresses and hashes are the same in either letter case.
-pub(super) fn meaning(sent: &str) -> String {
-    sent.to_lowercase()
 }
 
 impl Members {

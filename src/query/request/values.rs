@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::args::Arg;
 use super::times::parse_time;
 use crate::client::Error;
-use crate::interface::{Number, Param, ParamKind, foreign_character};
+use crate::interface::{Number, Param, ParamKind, foreign_character, meaning};
 use crate::message::{Hint, Message, quoted};
 
 /// A validated value.
@@ -93,7 +93,7 @@ fn choice(choices: &[&str], arg: &Arg) -> Result<ParamValue, Message> {
     }
 }
 
-/// Each hash once, in the requested order; letters of either case are the same hash.
+/// Each hash once, in the requested order; hexadecimal digits of either letter case are the same hash.
 fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
     let given = match arg {
         Arg::String(hash) => std::slice::from_ref(hash),
@@ -109,7 +109,7 @@ fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
             let problem = if hash.contains(',') { problem.hint(Hint::PassSeveral) } else { problem };
             return Err(Error::parameter(format!("{}[{index}]", param.name), problem));
         }
-        if seen.insert(hash.to_ascii_lowercase()) {
+        if seen.insert(meaning(hash)) {
             hashes.push(hash.clone());
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Query, ShownRecords};
 use crate::client::Error;
 use crate::columns::Projection;
-use crate::interface::{ParamKind, ParamRole};
+use crate::interface::{ParamKind, ParamRole, meaning};
 use crate::query::request::args::{Arg, Options};
 use crate::query::request::filters::Filters;
 use crate::query::request::ranges::ValueRange;
@@ -85,10 +85,9 @@ impl Query {
             }
             None => args.retain(|name, _| !self.is_of_range(name) && !self.is_hashes(name)),
         }
-        // Services compare addresses without their letter case.
         for value in args.values_mut() {
             if let Value::String(text) = value {
-                text.make_ascii_lowercase();
+                *text = meaning(text);
             }
         }
         Ok(args)
