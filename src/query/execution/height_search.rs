@@ -281,6 +281,14 @@ impl Search {
         }
     }
 
+    /// The position of the time, and the heights without a block above it.
+    pub fn found_with_absent(&self) -> TimePosition {
+        let found = self.found();
+        let TimePosition::At(height) = found else { return found };
+        let end = self.high.height - 1;
+        if end > height { TimePosition::BelowAbsent { height, end } } else { found }
+    }
+
     fn is_absent(&self, end: i64, run: i64) -> bool {
         (end - run + 1..=end).all(|height| self.empty.contains(&height))
     }

@@ -316,7 +316,7 @@ impl<'c> ChainHeights<'c> {
         search.retarget(time);
         for _ in 0..MAX_REQUESTS {
             let mark = search.mark();
-            let Some(step) = search.next_step() else { return Ok(search.found()) };
+            let Some(step) = search.next_step() else { return Ok(search.found_with_absent()) };
             if let Err(error) = self.take_step(step, search).await {
                 search.step_back(mark);
                 return Err(error);

@@ -26,7 +26,9 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
     let found = Positions::new(ChainHeights::new(client, chain, name, &report), None, &report)?.find(time).await?;
     reject_empty_responses(chain, &report)?;
     match found {
-        TimePosition::At(height) | TimePosition::Newest(height) => Ok(height),
+        TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } | TimePosition::Newest(height) => {
+            Ok(height)
+        }
         TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
             Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
         }
@@ -146,7 +148,8 @@ impl<'q> Positions<'q> {
             return Ok((TimePosition::At(height), MAX_AGE));
         }
         let (position, max_age) = self.searched(time).await?;
-        if let (Some(kept), TimePosition::At(height)) = (&self.kept, position)
+        if let (Some(kept), TimePosition::At(height) | TimePosition::BelowAbsent { height, .. }) =
+            (&self.kept, position)
             && self.report.empty_responses_reason().is_none()
             && !self.heights.has_falling_times()
         {
@@ -163,7 +166,10 @@ impl<'q> Positions<'q> {
     /// True if the block after a position that was just found is settled, as the cache assumes by default.
     fn is_settled(&self, position: TimePosition) -> bool {
         match position {
-            TimePosition::At(height) | TimePosition::Before(height) | TimePosition::BeforeSampled(height) => {
+            TimePosition::At(height)
+            | TimePosition::BelowAbsent { height, .. }
+            | TimePosition::Before(height)
+            | TimePosition::BeforeSampled(height) => {
                 self.heights.known_newest().is_some_and(|newest| is_settled(height + 1, newest, DEFAULT_SETTLE))
             }
             TimePosition::Newest(_) | TimePosition::NoBlock => false,

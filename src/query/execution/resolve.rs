@@ -83,6 +83,8 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             TimePosition::At(height) => Some(height),
+            // A height that was requested without a block is not requested again.
+            TimePosition::BelowAbsent { height, end } => Some(if is_expanded { height } else { end }),
             TimePosition::Newest(height) if is_expanded => {
                 open_end = Some(height);
                 open_end
@@ -117,7 +119,7 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
     let start = match start_time {
         // Both ends of a range of times are included: it begins above the last block that is earlier.
         Some(time) => match heights.find(time - 1).await? {
-            TimePosition::At(height) => Some(height + 1),
+            TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } => Some(height + 1),
             TimePosition::Newest(height) => {
                 known_newest = Some(height);
                 Some(height + 1)

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum TimePosition {
     /// The last block that is not later, below a later one.
     At(i64),
+    /// That block, and the height below the later one: the list has no blocks in between. One without transactions is not
+    /// listed, and other lists may have records of one that a part of the service lacks.
+    BelowAbsent { height: i64, end: i64 },
     /// The newest block, which is not later: the chain may have others that are not.
     Newest(i64),
     /// The time is before the first block, which has this height.
@@ -19,11 +22,14 @@ pub enum TimePosition {
 }
 
 impl TimePosition {
+    /// Highest height of the position.
     fn height(self) -> Option<i64> {
         match self {
-            Self::At(height) | Self::Newest(height) | Self::Before(height) | Self::BeforeSampled(height) => {
-                Some(height)
-            }
+            Self::At(height)
+            | Self::BelowAbsent { end: height, .. }
+            | Self::Newest(height)
+            | Self::Before(height)
+            | Self::BeforeSampled(height) => Some(height),
             Self::NoBlock => None,
         }
     }

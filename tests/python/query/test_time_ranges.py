@@ -439,3 +439,38 @@ def test_blocks_that_are_earlier_than_those_below_them_are_a_reason_of_a_range_o
         found = client.cross_chain_transactions(start_time=time_of(20), end_time=time_of(40)).collect()
         assert any("A block is earlier than a block below it" in reason for reason in found.report.reasons)
         assert client.cross_chain_transactions(start_height=20).collect().report.complete
+
+
+@pytest.mark.parametrize("addresses", ["0xa", ["0xa", "0xb"]], ids=["list", "set"])
+def test_range_that_ends_at_a_block_which_its_chain_does_not_list_has_the_records_of_the_block(
+    server: StrictServer, addresses: str | list[str]
+) -> None:
+    begin = datetime.now(UTC).replace(microsecond=0) - DAY
+
+    def at(height: int) -> str:
+        return str(int((begin + timedelta(seconds=height)).timestamp() * 1_000))
+
+    def blocks(request: Request) -> Response:
+        height = int(request.query.get("height", 0))
+        heights = [height] if height else [*range(300, 250, -1)]
+        listed = [height for height in heights if height not in {200, 201}]
+        rows = [{"txid": f"0x{height}", "height": str(height), "transactionTime": at(height)} for height in listed]
+        return page_of("transactions", rows, **({} if height else {"totalPage": "6"}))
+
+    def respond(request: Request) -> Response:
+        low, high = (int(request.query[f"{end}BlockHeight"]) for end in ("start", "end"))
+        name = request.query["address"]
+        heights = [height for height in (201, 200, 199, 100, 99) if low <= height <= high]
+        rows = [
+            {"txId": f"{name}{height}", "height": str(height), "transactionTime": at(height), "from": name}
+            for height in heights
+        ]
+        return page_of("address_transactions", rows)
+
+    server.on("transactions", blocks)
+    server.on("address_transactions", respond)
+    times = {"start_time": begin + timedelta(seconds=100), "end_time": begin + timedelta(seconds=201)}
+    records = server.client().address_transactions(addresses, **times).collect()
+    for name in [addresses] if isinstance(addresses, str) else addresses:
+        assert [record.height for record in records if record.from_address == name] == [201, 200, 199, 100]
+    assert records.report.complete
