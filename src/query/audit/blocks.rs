@@ -1,12 +1,15 @@
 //! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A
 //! height has one block, and a block has one height: otherwise the records are not of one chain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::forks::{KEPT, two_heights};
 use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
+
+/// Blocks that a cursor has.
+const LATEST: usize = 8;
 
 /// The origin of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub enum Source {
     Lookup,
     /// A list by its index. Its own audit compares its records with each other.
     List(u64),
+    /// A run that this one continues.
+    EarlierRun,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -22,6 +27,8 @@ pub struct Blocks {
     at_heights: HashMap<i64, (u64, Source)>,
     /// Height and source of each block.
     heights: HashedMap<(i64, Source)>,
+    /// The latest heights and their blocks, for a run that continues this one.
+    latest: VecDeque<(i64, u64)>,
     /// The lowest and the highest height.
     ends: Option<(i64, i64)>,
     /// A height with two blocks, and the source of the second one.
@@ -47,6 +54,10 @@ impl Blocks {
     }
 
     pub fn add_block(&mut self, source: Source, height: i64, block: u64) {
+        if !self.latest.contains(&(height, block)) {
+            self.latest.truncate(LATEST - 1);
+            self.latest.push_front((height, block));
+        }
         if self.heights.len() >= KEPT || self.at_heights.len() >= KEPT {
             self.heights.clear();
             self.at_heights.clear();
@@ -67,6 +78,11 @@ impl Blocks {
         self.heights.retain(|_, (_, by)| *by != source);
         self.mixed = self.mixed.filter(|(_, by)| *by != source);
         self.contradictory = self.contradictory.filter(|(_, _, by)| *by != source);
+    }
+
+    /// The latest heights and their blocks.
+    pub fn latest(&self) -> Vec<(i64, u64)> {
+        self.latest.iter().copied().collect()
     }
 
     /// The lowest and the highest height.

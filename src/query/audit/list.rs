@@ -53,6 +53,8 @@ pub struct ListAudit {
     latest: Vec<u64>,
     /// The last record that is wanted, as far as the list was read.
     last: Option<Last>,
+    /// Height of the first record that was returned.
+    top: Option<i64>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -94,6 +96,7 @@ impl ListAudit {
             next: offset,
             latest: latest.to_vec(),
             last: offset.checked_sub(1).map(|offset| Last { offset, height: None }),
+            top: None,
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
@@ -191,6 +194,18 @@ impl ListAudit {
         self.has_records |= self.subject.kind != ListKind::Lookup && response.rows.len() > 0;
     }
 
+    /// Takes a response that contradicts others, for a reading of the list that takes the place of this one. These rows of it
+    /// meet the arguments, or all do.
+    pub fn on_rejected(&mut self, request: &PageRequest, response: &Response<'_>, kept: Option<&[u32]>) {
+        match self.subject.kind {
+            ListKind::Fixed => self.one_block.on_rejected(response, kept),
+            ListKind::Growing if request.height_bound.is_none() && self.subject.order != Order::Consecutive => {
+                self.unreturned.on_response(request, response, &(0..0), 0, &self.known, &self.latest);
+            }
+            ListKind::Growing | ListKind::Ranked | ListKind::Lookup => {}
+        }
+    }
+
     /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.
     pub fn on_response(
         &mut self,
@@ -229,6 +244,7 @@ impl ListAudit {
         }
         self.forks.on_page(response, &kept);
         self.check_order(response, returned, &kept)?;
+        self.top = self.top.or_else(|| response.rows.height(kept[0]));
         for row in &kept {
             let offset = self.next - (returned.rows.end - row) as u64;
             self.unreturned.on_returned(response.rows, *row, offset);
@@ -263,7 +279,8 @@ impl ListAudit {
         }
         // The heights of blocks show what follows; their keys are not kept.
         if is_snapshot && self.subject.order != Order::Consecutive {
-            self.unreturned.on_response(request, response, &returned.rows, returned.seen.drift, &self.known);
+            let drift = returned.seen.drift;
+            self.unreturned.on_response(request, response, &returned.rows, drift, &self.known, &self.latest);
         }
         Ok(())
     }

@@ -30,6 +30,7 @@
 
 mod arguments;
 mod blocks;
+mod first_rows;
 mod forks;
 mod growth;
 mod heights;

@@ -66,6 +66,20 @@ impl OneBlock {
         Self { discarded: discarded.discarded.into_iter().chain(latest).collect(), ..self }
     }
 
+    /// Takes a response that contradicts others, and is discarded with them. These rows of it meet the arguments, or all do.
+    pub fn on_rejected(&mut self, response: &Response<'_>, kept: Option<&[u32]>) {
+        let rows = response.rows;
+        let kept: Vec<usize> = match kept {
+            Some(kept) => kept.iter().map(|row| *row as usize).collect(),
+            None => (0..rows.len()).collect(),
+        };
+        let mut blocks = kept.iter().map(|row| rows.block(*row));
+        let Some(block) = blocks.next().flatten() else { return };
+        if blocks.all(|other| other == Some(block)) {
+            self.discarded.push((block, kept.iter().map(|row| rows.key(*row)).collect()));
+        }
+    }
+
     /// True if a discarded reading received a record of the block that is not among these.
     pub fn lacks_discarded(&self, known: &KnownKeys) -> bool {
         let of_block = self.discarded.iter().filter(|(block, _)| self.block == Some(*block));

@@ -5,8 +5,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::first_rows::FirstRows;
 use super::known_keys::KnownKeys;
 use super::looks::{page_of_both, position};
+use super::repeats::count;
 use crate::message::{Hint, Message};
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
@@ -26,8 +28,12 @@ struct Pair {
     offset: u64,
     /// The greatest offset that the upper one may have; `None` in a reading that was discarded.
     max_offset: Option<u64>,
+    /// The offset that the upper one had in a reading that was discarded. A list that grows has it further down by now.
+    discarded_offset: Option<u64>,
     /// True if the upper one is below a record that was returned of the same response.
     is_below_returned: bool,
+    /// True if a response shows two records equal to the upper one: one of them may be newer than those that were returned.
+    is_ambiguous: bool,
     /// Height of the lower one.
     height: Option<i64>,
     /// Height of the lower one, if the chain that has the upper one has it as well: both show their blocks, or none does.
@@ -36,7 +42,17 @@ struct Pair {
 
 impl Pair {
     fn of_keys(above: u64, below: u64) -> Self {
-        Self { above, below, offset: 0, max_offset: None, is_below_returned: false, height: None, settled: None }
+        Self {
+            above,
+            below,
+            offset: 0,
+            max_offset: None,
+            discarded_offset: None,
+            is_below_returned: false,
+            is_ambiguous: false,
+            height: None,
+            settled: None,
+        }
     }
 }
 
@@ -48,6 +64,8 @@ pub struct Known<'a> {
     pub has_equal: bool,
     /// The last record that is wanted, if others may follow.
     pub last: Option<Last>,
+    /// Height of the first record, in a list in descending order of heights.
+    pub top: Option<i64>,
 }
 
 /// The last record that is wanted.
@@ -74,8 +92,14 @@ impl Known<'_> {
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, pair: &Pair) -> bool {
         (pair.is_below_returned || !self.has_equal)
+            && !(pair.is_ambiguous && self.may_be_newer(pair.height))
             && self.lacks_below(pair.above, pair.below)
             && self.is_wanted_below(pair.max_offset, pair.height)
+    }
+
+    /// True if a record of this height may be newer than those that were returned.
+    pub fn may_be_newer(&self, height: Option<i64>) -> bool {
+        height.is_none_or(|height| self.top.is_none_or(|top| height >= top))
     }
 
     /// True if a record was returned and one below it was not.
@@ -84,7 +108,7 @@ impl Known<'_> {
     }
 
     /// True if a record below one at this offset is wanted.
-    fn is_wanted_below(&self, offset: Option<u64>, height: Option<i64>) -> bool {
+    pub fn is_wanted_below(&self, offset: Option<u64>, height: Option<i64>) -> bool {
         self.last.is_none_or(|last| last.is_after(offset, height))
     }
 }
@@ -92,6 +116,8 @@ impl Known<'_> {
 #[derive(Debug, Default)]
 pub struct Unreturned {
     pairs: VecDeque<Pair>,
+    /// Records with none above them.
+    first_rows: FirstRows,
     /// The latest returned records, each with the one above it, for a reading that takes the place of this one.
     returned: VecDeque<Pair>,
     looks: u32,
@@ -122,15 +148,27 @@ impl Unreturned {
         let received = discarded.pairs.into_iter().chain(discarded.returned);
         let received = received.map(|pair| Pair { settled: pair.settled.filter(|_| has_blocks), ..pair });
         let pairs = received.chain(returned.windows(2).map(|keys| Pair::of_keys(keys[0], keys[1])));
-        let pairs = pairs.map(|pair| Pair { offset: 0, max_offset: None, is_below_returned: false, ..pair });
-        Self { pairs: pairs.collect(), is_continued: true, ..Self::new(has_blocks) }
+        let pairs = pairs.map(|pair| Pair {
+            offset: 0,
+            max_offset: None,
+            discarded_offset: Some(pair.offset),
+            is_below_returned: false,
+            ..pair
+        });
+        let first_rows = FirstRows::after(discarded.first_rows);
+        Self { pairs: pairs.collect(), first_rows, is_continued: true, ..Self::new(has_blocks) }
     }
 
     /// Takes a record that is about to be returned, and its offset.
     pub fn on_returned(&mut self, rows: &dyn Rows, row: usize, offset: u64) {
         if self.is_continued {
             let key = rows.key(row);
-            self.pairs.iter_mut().filter(|pair| pair.above == key).for_each(|pair| pair.offset = offset);
+            self.first_rows.on_returned(key, offset);
+            for pair in self.pairs.iter_mut().filter(|pair| pair.above == key) {
+                pair.offset = offset;
+                // One that is equal may be further down, with others below it.
+                pair.max_offset = Some(offset).filter(|offset| pair.discarded_offset <= Some(*offset));
+            }
         }
         if row > 0 && self.has_blocks {
             self.returned.truncate(KEPT - 1);
@@ -146,7 +184,8 @@ impl Unreturned {
         Pair { offset, height, settled, ..Pair::of_keys(rows.key(row - 1), rows.key(row)) }
     }
 
-    /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`.
+    /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`, with the records
+    /// that were returned latest.
     pub fn on_response(
         &mut self,
         request: &PageRequest,
@@ -154,6 +193,7 @@ impl Unreturned {
         returned: &Range<usize>,
         drift: i64,
         known: &KnownKeys,
+        latest: &[u64],
     ) {
         let rows = response.rows;
         let position = position(request, response.limit);
@@ -165,13 +205,18 @@ impl Unreturned {
         // Above the returned rows are those that were returned before, and newer ones.
         let above = if is_below_returned { 1..returned.start } else { 1..1 };
         let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
+        let keys = rows.keys();
+        if keys.first().is_some_and(|key| !known.contains(*key)) && (!is_below_returned || returned.start > 0) {
+            self.first_rows.on_response(response, first, latest);
+        }
         for row in overlap.chain(from..rows.len()) {
-            if !known.contains(rows.key(row)) {
+            if !known.contains(keys[row]) {
                 let above = row as u64 - 1;
                 let max_offset = Some((position + above).saturating_add_signed(min_drift.saturating_neg()));
                 let is_below_returned = is_below_returned && row >= from;
+                let is_ambiguous = count(keys[row - 1], &keys) > 1;
                 let pair = self.pair(rows, row, first + above);
-                self.pairs.push_back(Pair { max_offset, is_below_returned, ..pair });
+                self.pairs.push_back(Pair { max_offset, is_below_returned, is_ambiguous, ..pair });
             }
         }
         if self.pairs.len() > KEPT {
@@ -181,18 +226,16 @@ impl Unreturned {
         }
     }
 
-    pub fn has_pairs(&self) -> bool {
-        !self.pairs.is_empty()
-    }
-
     /// True if a record followed a returned one and was not returned.
     pub fn may_follow(&self, known: Known<'_>) -> bool {
-        self.pairs.iter().any(|pair| known.is_open(pair))
+        self.pairs.iter().any(|pair| known.is_open(pair)) || self.first_rows.are_open(known)
     }
 
     /// The page of such a record and the one above it, in a list that has moved by `drift`.
     pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
-        let pair = self.pairs.iter().find(|pair| known.is_open(pair))?;
+        let Some(pair) = self.pairs.iter().find(|pair| known.is_open(pair)) else {
+            return self.first_rows.request(drift, max_page_size, known);
+        };
         let first = pair.offset.saturating_add_signed(drift) + self.passed_records;
         // If no page has both records, the page of the lower one shows whether it is there.
         page_of_both(first, first + 1, max_page_size).or_else(|| page_of_both(first + 1, first + 1, max_page_size))
@@ -201,8 +244,12 @@ impl Unreturned {
     /// Takes the response to that request. False if a record that was not returned follows a returned one, or if too many
     /// responses in a row show neither of the two.
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64, known: Known<'_>) -> bool {
-        self.pairs.retain(|pair| known.is_open(pair));
         let keys = response.rows.keys();
+        self.pairs.iter_mut().for_each(|pair| pair.is_ambiguous |= count(pair.above, &keys) > 1);
+        self.pairs.retain(|pair| known.is_open(pair));
+        if self.pairs.is_empty() {
+            return self.first_rows.on_look(response, known);
+        }
         let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
         if self.shows_unreturned(&keys, first, response, known) {
             return false;
@@ -232,7 +279,8 @@ impl Unreturned {
 
     /// Why a list whose last returned record is of this height may lack records. The oldest ones may have left the list.
     pub fn reason(&self, lowest: Option<i64>) -> Option<Message> {
-        let height = self.lost.filter(|height| lowest.is_some_and(|lowest| *height >= lowest))?;
+        let lost = self.lost.max(self.first_rows.lost());
+        let height = lost.filter(|height| lowest.is_some_and(|lowest| *height >= lowest))?;
         let reason = format!(
             "A response showed a record of height {height} below one that was returned, and a later response did not: a part of \
              the service may lack it, or removed it"
@@ -247,8 +295,15 @@ impl Unreturned {
         if known.has_equal {
             return neighbors.any(|rows| self.pairs.iter().any(|pair| rows == [pair.above, pair.below]));
         }
-        let is_wanted = |row: usize| known.is_wanted_below(Some(first + row as u64), response.rows.height(row + 1));
+        let is_wanted = |row: usize| {
+            let height = response.rows.height(row + 1);
+            let is_newer = count(keys[row], keys) > 1 && known.may_be_newer(height);
+            !is_newer && known.is_wanted_below(Some(first + row as u64), height)
+        };
         neighbors.enumerate().any(|(row, rows)| known.lacks_below(rows[0], rows[1]) && is_wanted(row))
-            || self.pairs.iter().any(|pair| keys.contains(&pair.below))
+            || self.pairs.iter().any(|pair| {
+                let row = keys.iter().position(|key| *key == pair.below);
+                row.is_some_and(|row| pair.discarded_offset.is_none() || row > 0 && is_wanted(row - 1))
+            })
     }
 }

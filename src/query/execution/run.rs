@@ -31,7 +31,7 @@ use crate::client::{Error, log};
 use crate::decode;
 use crate::message::Message;
 use crate::process;
-use crate::query::audit::Arguments;
+use crate::query::audit::{Arguments, Source};
 use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
 use crate::query::results::{Checkpoint, Cursor, Page, Partial, Records, SharedReport};
@@ -105,9 +105,12 @@ impl Run {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),
             None => RunStage::Unresolved { start: start.cloned().map(Box::new), shared },
         };
+        let mut output = RunOutput::new(partial, report);
+        let earlier = start.map_or(&[][..], |start| &start.blocks);
+        earlier.iter().for_each(|(height, block)| output.blocks.add_block(Source::EarlierRun, *height, *block));
         let run = Self {
             query,
-            output: RunOutput::new(partial, report),
+            output,
             stage,
             fetchers: VecDeque::new(),
             responses: Arc::default(),

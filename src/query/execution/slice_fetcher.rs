@@ -43,8 +43,8 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
-    /// Common key of the records that are skipped.
-    skipped: Option<u64>,
+    /// Common key of the records that are skipped, and that of all records of that response.
+    skipped: Vec<u64>,
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
@@ -62,7 +62,7 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query, wanted), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skip: 0, skipped: None, stopped: Stopped::No, announced: None }
+        Self { slice, list, audit, in_flight, skip: 0, skipped: Vec::new(), stopped: Stopped::No, announced: None }
     }
 
     /// Returns the records that were received of the slice, which is not read on.
@@ -89,7 +89,7 @@ impl SliceFetcher {
             fetcher.audit = audit.below(height).with_repeats(&cursor.repeats);
         } else {
             fetcher.skip = cursor.offset;
-            fetcher.skipped = cursor.latest.first().copied();
+            fetcher.skipped.clone_from(&cursor.latest);
         }
         fetcher
     }
@@ -105,12 +105,19 @@ impl SliceFetcher {
     /// position if a log was added or removed, or the order is another one.
     pub fn check_skipped(&mut self, rows: &Columns) -> Result<(), Error> {
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
-        if skip == 0 || skip <= rows.rows() && self.skipped == Some(key_of_all(&rows.slice(0, skip))) {
+        if skip == 0 {
             return Ok(());
         }
-        let records = counted(self.skip, "record");
-        Err(self
-            .contradicted(format!("the response does not begin with the {records} that an earlier run returned of it")))
+        let problem = if skip > rows.rows() || self.skipped.first() != Some(&key_of_all(&rows.slice(0, skip))) {
+            let records = counted(self.skip, "record");
+            format!("the response does not begin with the {records} that an earlier run returned of it")
+        } else if self.skipped.get(1).is_some_and(|all| *all != key_of_all(rows)) {
+            // Cursors of earlier versions have no key of all records.
+            "the response has other records than the one that an earlier run received".into()
+        } else {
+            return Ok(());
+        };
+        Err(self.contradicted(problem))
     }
 
     /// Fails if the list of one block in a range of heights has `records` records or more and cannot hold them.
@@ -194,7 +201,7 @@ impl SliceFetcher {
         &mut self,
         request: &PageRequest,
         page: &Page,
-        select: impl FnOnce(&Accepted) -> Selection,
+        select: impl Fn(&Accepted) -> Selection,
     ) -> Result<(Accepted, Selection), Error> {
         let rows = KeyedRows::new(&page.columns);
         // A count that may be that of the result window is none.
@@ -207,7 +214,14 @@ impl SliceFetcher {
         }
         self.audit.note_records(&response);
         let is_of_audit = request.purpose == Purpose::Audit;
-        let accepted = if is_of_audit { Accepted::default() } else { self.list.on_response(request, &response)? };
+        let taken = if is_of_audit { Ok(Accepted::default()) } else { self.list.on_response(request, &response) };
+        let accepted = match taken {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                self.reject(request, &response, select);
+                return Err(error);
+            }
+        };
         if !self.list.is_ahead() {
             self.cancel_in_flight();
         }
@@ -218,9 +232,17 @@ impl SliceFetcher {
         }
         let seen = Seen { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
         let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows(), seen };
-        let audited = self.audit.on_response(request, &response, &returned);
-        audited.map_err(|contradiction| self.contradicted(contradiction))?;
+        if let Err(contradiction) = self.audit.on_response(request, &response, &returned) {
+            self.reject(request, &response, select);
+            return Err(self.contradicted(contradiction));
+        }
         Ok((accepted, selection))
+    }
+
+    /// Keeps what a response has that contradicts others, for another reading of the list.
+    fn reject(&mut self, request: &PageRequest, response: &Response<'_>, select: impl Fn(&Accepted) -> Selection) {
+        let all = Accepted { rows: 0..response.rows.len(), ..Accepted::default() };
+        self.audit.on_rejected(request, response, select(&all).rows());
     }
 
     /// Fails if the list that has ended contradicts itself.

@@ -43,9 +43,13 @@ pub struct Cursor {
     pub(in crate::query) offset: u64,
     #[serde(default, skip_serializing_if = "ListCheckpoint::is_start")]
     pub(in crate::query) list: ListCheckpoint,
-    /// Keys of the latest records of the list that were returned, for its audit. Of a look-up, one key of all of them.
+    /// Keys of the latest records of the list that were returned, for its audit. Of a look-up, one key of all of
+    /// them, and one of all records of the response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) latest: Vec<u64>,
+    /// Latest heights and their blocks, where these are of several lists or look-ups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::query) blocks: Vec<(i64, u64)>,
     /// Height of the last of them, if those after it are not above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) height: Option<i64>,

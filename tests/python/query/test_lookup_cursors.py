@@ -94,10 +94,11 @@ def test_logs_resume_within_a_transaction(server: StrictServer) -> None:
         [20, *range(10)],
         [9, *range(1, 9), 0],
         [],
+        [*range(11)],
     ],
-    ids=["reversed", "fewer", "first gone", "one more above", "first and last swapped", "none"],
+    ids=["reversed", "fewer", "first gone", "one more above", "first and last swapped", "none", "one more below"],
 )
-def test_logs_that_do_not_begin_with_the_returned_ones_are_not_continued(
+def test_logs_that_are_not_those_of_an_earlier_run_are_not_continued(
     server: StrictServer, taken: int, later: list[int]
 ) -> None:
     listed = [*range(10)]
@@ -114,11 +115,9 @@ def test_logs_that_do_not_begin_with_the_returned_ones_are_not_continued(
     assert [log.log_index for log in client.resume(query.cursor)] == listed[taken:]
     cursor = query.cursor
     listed[:] = later
-    if first == listed[:taken]:
-        assert [log.log_index for log in client.resume(cursor)] == listed[taken:]
-        return
+    problem = "has other records than" if first == listed[:taken] else "does not begin with the"
     for read in (list, cf.Query.collect):
-        with pytest.raises(cf.PaginationDriftError, match="does not begin with the"):
+        with pytest.raises(cf.PaginationDriftError, match=problem):
             read(client.resume(cursor))
 
 
@@ -158,3 +157,45 @@ def test_reports_of_pages_stay_as_they_were(server: StrictServer) -> None:
     serve(server, hashes[::2])
     reports = [page.records.report for page in server.client().transactions_by_hash(hashes).pages()]
     assert [report.missing for report in reports] == [hashes[1:20:2], hashes[1:40:2], hashes[1:60:2]]
+
+
+def test_hashes_in_base58_differ_by_the_case_of_a_letter(server: StrictServer) -> None:
+    listed = ["zaB", "zAb", "0xaB"]
+    asked: list[str] = []
+
+    def respond(request: Request) -> Response:
+        asked.extend(request.query["txId"].split(","))
+        return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in listed])
+
+    server.on("transactions_by_hash", respond)
+    records = server.client().transactions_by_hash([*listed, "0xAb"]).collect()
+    assert ids(records) == asked == listed
+    assert records.report.complete
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(
+    ("height", "block", "problem"),
+    [("7", "0x1", "height 7 are of two blocks"), ("1", "0x7", "two heights, 7 and 1"), ("8", "0x8", None)],
+)
+def test_transactions_of_two_runs_are_of_one_chain(
+    server: StrictServer, height: str, block: str, problem: str | None
+) -> None:
+    places = {"0xa": ("6", "0x6"), "0xb": ("7", "0x7"), "0xc": ("8", "0x8"), "0xd": ("9", "0x9")}
+
+    def respond(request: Request) -> Response:
+        requested = request.query["txId"].split(",")
+        rows = [{"txId": tx_id, "height": places[tx_id][0], "blockHash": places[tx_id][1]} for tx_id in requested]
+        return rows_of("transactions_by_hash", rows)
+
+    server.on("transactions_by_hash", respond)
+    client = server.client()
+    query = client.transactions_by_hash(HASHES)
+    stream = iter(query)
+    assert [next(stream).tx_id, next(stream).tx_id] == HASHES[:2]
+    cursor = query.cursor
+    places["0xc"] = (height, block)
+    records = client.resume(cursor).collect()
+    assert ids(records) == HASHES[2:]
+    reasons = " ".join(records.report.reasons)
+    assert problem in reasons if problem else not reasons

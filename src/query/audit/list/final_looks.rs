@@ -43,13 +43,13 @@ impl ListAudit {
 
     fn known(&self, is_whole: bool) -> Known<'_> {
         let last = if is_whole { None } else { self.last };
-        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last }
+        let top = self.top.filter(|_| self.subject.order == Order::NewestFirst);
+        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last, top }
     }
 
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        let is_compared = (end.is_whole || end.is_beginning) && self.unreturned.has_pairs();
-        is_compared && self.unreturned.may_follow(self.known(end.is_whole))
+        (end.is_whole || end.is_beginning) && self.unreturned.may_follow(self.known(end.is_whole))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not

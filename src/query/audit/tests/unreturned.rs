@@ -196,3 +196,109 @@ fn records_that_another_list_showed_are_lacking_unless_an_earlier_run_may_have_r
     assert!(!audit.lacks(&[1, 2]) && audit.lacks(&[1, 3]));
     assert!(!ListAudit::new(ONE_BLOCK, 9, &[1]).lacks(&[3]));
 }
+
+#[test]
+fn newer_records_below_a_newer_one_that_equals_a_returned_one_are_not_looked_for() {
+    let list = [(1, 8, 8), (2, 8, 8), (3, 7, 7), (4, 6, 6)];
+    // Record 1 comes again, and a new one below it.
+    let grown = [&[(1, 8, 8), (9, 8, 8)], &list[..]].concat();
+    let mut audit = ListAudit::new(Subject { wanted: Some(4), ..LIST }, 0, &[]);
+    take(&mut audit, 1, &Page(list.to_vec()), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(6), &Page(grown.clone()), 2, None, 0..0).unwrap();
+    assert!(!audit.is_open(&BEGINNING) && !audit.is_open(&WHOLE));
+    // The look for another record shows them.
+    take_as(&mut audit, PageRequest::first(6), &Page(vec![(3, 7, 7), (5, 7, 7), (4, 6, 6)]), 1, None, 0..0).unwrap();
+    let request = audit.next_request(&BEGINNING).expect("record 5 may be missing");
+    take_as(&mut audit, request, &Page(grown), 2, None, 0..0).unwrap();
+    assert!(!audit.is_open(&BEGINNING));
+    // A record of a lower height is not newer.
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &Page(list.to_vec()), 1).unwrap();
+    let shown = Page(vec![(1, 8, 8), (1, 8, 8), (9, 7, 7)]);
+    take_as(&mut audit, PageRequest::first(6), &shown, 1, None, 0..0).unwrap();
+    assert!(audit.is_open(&WHOLE));
+}
+
+/// The audit of the records 1 to 4. A response between the pages began with record 9, above record 3.
+fn audit_of_first_row(height: i64) -> ListAudit {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &Page(vec![(1, 9, 9), (2, 8, 8)]), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(2), &Page(vec![(9, height, 60), (3, 6, 60)]), 2, None, 0..0).unwrap();
+    take(&mut audit, 2, &Page(vec![(3, 6, 60), (4, 5, 5)]), 2).unwrap();
+    audit
+}
+
+#[test]
+fn first_record_of_a_response_that_belongs_between_returned_ones_is_looked_for() {
+    let mut audit = audit_of_first_row(6);
+    let shown = look(&mut audit, &Page(vec![(1, 9, 9), (9, 6, 60), (3, 6, 60)]), 1);
+    assert!(shown.unwrap_err().contains("a record that was not returned is below a returned one"));
+    // Nothing is above it.
+    let shown = look(&mut audit_of_first_row(6), &Page(vec![(9, 6, 60), (3, 6, 60)]), 1);
+    assert!(shown.unwrap_err().contains("records follow the last one"));
+    // The list does not show it any more, although it has the block.
+    let mut audit = audit_of_first_row(6);
+    look(&mut audit, &Page(vec![(2, 8, 8), (3, 6, 60)]), 1).unwrap();
+    assert!(!audit.is_open(&WHOLE) && doubts(&audit).contains("showed a record of height 6 below"));
+    // A newer one need not be returned.
+    assert!(!audit_of_first_row(9).is_open(&WHOLE));
+}
+
+#[test]
+fn first_record_of_a_response_between_two_of_the_same_chain_is_missed() {
+    let of_block = |height, block| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 9, 9), (2, 8, 8)]), 2).unwrap();
+        let shown = Page(vec![(9, height, block), (3, 6, 6)]);
+        take_as(&mut audit, PageRequest::first(2), &shown, 2, None, 0..0).unwrap();
+        take(&mut audit, 2, &Page(vec![(3, 6, 6), (4, 5, 5)]), 2).unwrap();
+        audit
+    };
+    let mut audit = of_block(7, 7);
+    look(&mut audit, &Page(vec![(2, 8, 8), (3, 6, 6)]), 1).unwrap();
+    assert!(doubts(&audit).contains("showed a record of height 7 below"));
+    // A response that shows no record above says nothing of its chain.
+    let mut audit = of_block(7, 7);
+    look(&mut audit, &Page(vec![(5, 8, 80), (3, 6, 6)]), 1).unwrap();
+    assert!(!audit.is_open(&WHOLE) && doubts(&audit).is_empty());
+}
+
+#[test]
+fn record_of_a_response_that_contradicted_others_is_looked_for_by_the_next_reading() {
+    let reject = |audit: &mut ListAudit, rows: &Page| {
+        let response = Response { rows, page: None, limit: None, total_pages: None, total: None };
+        audit.on_rejected(&PageRequest::first(3), &response, None);
+    };
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    reject(&mut discarded, &Page(vec![(1, 8, 8), (9, 7, 7), (2, 6, 6)]));
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+    let rows = Page(vec![(1, 8, 8), (2, 6, 6)]);
+    take(&mut audit, 1, &rows, 1).unwrap();
+    look(&mut audit, &rows, 1).unwrap();
+    assert!(doubts(&audit).contains("showed a record of height 7 below"));
+    let mut discarded = ListAudit::new(ONE_BLOCK, 0, &[]);
+    reject(&mut discarded, &keys(&[1, 2, 3]));
+    let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]).after_discarded(discarded);
+    take(&mut audit, 1, &keys(&[1, 3]), 1).unwrap();
+    assert!(audit.on_end(&WHOLE).unwrap_err().contains("received by a reading that was discarded"));
+}
+
+#[test]
+fn record_of_the_last_height_that_a_discarded_reading_received_is_looked_for() {
+    let wanted = Subject { wanted: Some(3), ..LIST };
+    let read = || {
+        let mut discarded = ListAudit::new(wanted, 0, &[]);
+        take(&mut discarded, 1, &keys(&[1, 9, 2]), 2).unwrap();
+        let mut audit = ListAudit::new(wanted, 0, &[]).after_discarded(discarded);
+        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+        audit
+    };
+    let look = |audit: &mut ListAudit, rows: &Page| {
+        let request = audit.next_request(&BEGINNING).expect("a request");
+        take_as(audit, request, rows, 2, None, 0..0)
+    };
+    assert!(look(&mut read(), &keys(&[1, 9, 2, 3])).unwrap_err().contains("between returned ones"));
+    let mut gone = read();
+    look(&mut gone, &keys(&[1, 2, 3, 4])).unwrap();
+    assert!(!gone.is_open(&BEGINNING) && doubts(&gone).contains("showed a record of height 7 below"));
+}

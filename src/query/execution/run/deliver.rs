@@ -107,6 +107,7 @@ impl Delivery<'_> {
             divides,
             remaining: left,
             report: self.output.report.read(),
+            blocks: self.output.blocks.latest(),
         };
         let checkpoint = self.checkpoint(next, received, trimmed, returned);
         let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);

@@ -25,6 +25,8 @@ pub(super) struct SlicePage {
     pub remaining: Option<u64>,
     /// Report after this page.
     pub report: Report,
+    /// Latest heights and their blocks after this page, where these are of several lists or look-ups.
+    pub blocks: Vec<(i64, u64)>,
 }
 
 /// Part of a list.
@@ -123,6 +125,7 @@ impl SlicePage {
         }
         at.reasons = reasons;
         at.missing = self.report.missing.to_vec();
+        at.blocks.clone_from(&self.blocks);
         if let Some(division) = &self.division {
             // The ranges that have ended are not needed.
             at.division = Some(division.after(row as u64, at.slice));
@@ -206,6 +209,8 @@ impl Resume for HashPage {
         };
         if at.offset > 0 {
             at.latest.push(key_of_all(&self.selected.slice(0, delivered)));
+            // The others were received as well.
+            at.latest.push(key_of_all(&self.selected));
         }
         self.page.reported(at, row)
     }

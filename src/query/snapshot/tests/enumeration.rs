@@ -319,7 +319,7 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("uncounted, beginning, reorganization", reorganization, death(reorganization), 13_085),
         ("uncounted, beginning, reorganization, two in flight", moved, death(moved), 13_016),
         ("uncounted, beginning, growth, deletion, two in flight", lost, death(lost), 14_123),
-        ("uncounted, beginning, runs, deletion, two in flight", runs, death(runs), 162_699),
+        ("uncounted, beginning, runs, deletion, two in flight", runs, death(runs), 162_753),
         ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 20_426),
         ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_487),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_148),

@@ -68,6 +68,19 @@ fn beginning_raises_if_an_unread_record_is_deleted_before_its_mark() {
 }
 
 #[test]
+fn beginning_whose_first_page_is_below_a_newer_record_that_equals_one_of_it_is_read() {
+    for newer in [&[1][..], &[1, 50], &[0, 1]] {
+        let mut list: Vec<u64> = (0..30).collect();
+        let mut reader = beginning(20);
+        serve(&mut reader, &list, false).2.unwrap();
+        serve(&mut reader, &list, false).2.unwrap();
+        list.splice(0..0, newer.iter().copied());
+        let (keys, _) = read(&mut reader, &list, 4);
+        assert!(reader.error().is_none() && keys.starts_with(&Vec::from_iter(3..20)), "{newer:?}: {keys:?}");
+    }
+}
+
+#[test]
 fn beginning_raises_if_its_first_page_has_lost_a_record_before_the_mark() {
     let mut list: Vec<u64> = (0..90).collect();
     let mut reader = beginning(30);

@@ -87,9 +87,10 @@ impl UncountedReader {
             self.list.snapshot.mark = Some(mark);
             return Ok(Accepted::default());
         }
-        // Newer records may be above it. One that is gone was in the list before the mark was, or after it.
-        let newer = keys.iter().position(|key| first.contains(key)).unwrap_or(keys.len());
-        if !first.starts_with(&keys[newer..]) {
+        // Newer records may be above it, and equal to some of its own. One that is gone was in the list before the mark was, or
+        // after it.
+        let is_shown = (0..keys.len()).any(|newer| first.starts_with(&keys[newer..]));
+        if !is_shown && keys.iter().any(|key| first.contains(key)) {
             return Err(self.list.changed_error());
         }
         self.phase = Phase::Overlap(Attempt::Expected);
