@@ -452,9 +452,11 @@ def test_range_that_ends_at_a_block_which_its_chain_does_not_list_has_the_record
 
     def blocks(request: Request) -> Response:
         height = int(request.query.get("height", 0))
-        heights = [height] if height else [*range(300, 250, -1)]
+        heights = [height] if height else [*range(300, 0, -1)]
         listed = [height for height in heights if height not in {200, 201}]
-        rows = [{"txid": f"0x{height}", "height": str(height), "transactionTime": at(height)} for height in listed]
+        end = int(request.query["page"]) * int(request.query["limit"])
+        shown = listed[end - int(request.query["limit"]) : end]
+        rows = [{"txid": f"0x{height}", "height": str(height), "transactionTime": at(height)} for height in shown]
         return page_of("transactions", rows, **({} if height else {"totalPage": "6"}))
 
     def respond(request: Request) -> Response:
