@@ -131,7 +131,8 @@ fn runs_of_a_few_requests_find_every_time() {
         let steps = random.usize(1..4);
         let (found, runs) = search_in_runs(&times, time, steps, usize::MAX);
         assert_eq!(found, expected(&times, time), "{times:?} at {time}");
-        assert!(runs <= 30, "{runs} runs of {steps} requests");
+        // Of three requests in a row, one halves what is left of up to 5,000 heights.
+        assert!(runs <= 45, "{runs} runs of {steps} requests");
     }
 }
 
