@@ -68,7 +68,7 @@ class Aggregates(NamedTuple):
 
 
 def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, min_count: int, skips: bool) -> Aggregates:
-    """Aggregates each group. One of fewer than `min_count` values is missing, and one of a missing value unless `skips`."""
+    """Aggregates each group: missing if it has fewer than `min_count` values, or a missing one unless `skips`."""
     step = _STEPS[how]
     scale = column.type.scale
     totals: list[int | None] = [None] * groups.total

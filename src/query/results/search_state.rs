@@ -11,7 +11,10 @@ pub enum TimePosition {
     At(i64),
     /// That block, and the height below the later one: the list has no blocks in between. One without transactions is not
     /// listed, and other lists may have records of one that a part of the service lacks.
-    BelowAbsent { height: i64, end: i64 },
+    BelowAbsent {
+        height: i64,
+        end: i64,
+    },
     /// The newest block, which is not later: the chain may have others that are not.
     Newest(i64),
     /// The time is before the first block, which has this height.
