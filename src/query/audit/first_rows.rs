@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
+use super::known::Known;
 use super::looks::page_of_both;
-use super::unreturned::Known;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Records that are kept.

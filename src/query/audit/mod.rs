@@ -35,6 +35,7 @@ mod forks;
 mod growth;
 mod heights;
 mod in_common;
+mod known;
 mod known_keys;
 mod lengths;
 mod list;

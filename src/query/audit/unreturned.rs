@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::first_rows::FirstRows;
+use super::known::Known;
 use super::known_keys::KnownKeys;
 use super::looks::{page_of_both, position};
 use super::repeats::count;
@@ -54,62 +55,13 @@ impl Pair {
             settled: None,
         }
     }
-}
-
-/// The keys of the records that were returned.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
-    pub keys: &'a KnownKeys,
-    /// True if some are equal, so that a key does not show which of them was returned.
-    pub has_equal: bool,
-    /// The last record that is wanted, if others may follow.
-    pub last: Option<Last>,
-    /// Height of the first record, in a list in descending order of heights.
-    pub top: Option<i64>,
-}
-
-/// The last record that is wanted.
-#[derive(Clone, Copy, Debug)]
-pub struct Last {
-    pub offset: u64,
-    /// Height of the record, in a list in descending order of heights.
-    pub height: Option<i64>,
-}
-
-impl Last {
-    /// True if the last one is after the record below the one at this offset. A record after it may be equal to a returned
-    /// one: its key does not show where it is.
-    fn is_after(self, offset: Option<u64>, height: Option<i64>) -> bool {
-        offset.is_some_and(|offset| offset < self.offset) || self.height.is_some() && height > self.height
-    }
-}
-
-impl Known<'_> {
-    fn contains(&self, key: u64) -> bool {
-        self.keys.contains(key)
-    }
 
     /// True if the upper record was returned and the one below it was not.
-    fn is_open(&self, pair: &Pair) -> bool {
-        (pair.is_below_returned || !self.has_equal)
-            && !(pair.is_ambiguous && self.may_be_newer(pair.height))
-            && self.lacks_below(pair.above, pair.below)
-            && self.is_wanted_below(pair.max_offset, pair.height)
-    }
-
-    /// True if a record of this height may be newer than those that were returned.
-    pub fn may_be_newer(&self, height: Option<i64>) -> bool {
-        height.is_none_or(|height| self.top.is_none_or(|top| height >= top))
-    }
-
-    /// True if a record was returned and one below it was not.
-    fn lacks_below(&self, above: u64, below: u64) -> bool {
-        self.contains(above) && !self.contains(below)
-    }
-
-    /// True if a record below one at this offset is wanted.
-    pub fn is_wanted_below(&self, offset: Option<u64>, height: Option<i64>) -> bool {
-        self.last.is_none_or(|last| last.is_after(offset, height))
+    fn is_open(&self, known: Known<'_>) -> bool {
+        (self.is_below_returned || !known.has_equal)
+            && !(self.is_ambiguous && known.may_be_newer(self.height))
+            && known.lacks_below(self.above, self.below)
+            && known.is_wanted_below(self.max_offset, self.height)
     }
 }
 
@@ -228,12 +180,12 @@ impl Unreturned {
 
     /// True if a record followed a returned one and was not returned.
     pub fn may_follow(&self, known: Known<'_>) -> bool {
-        self.pairs.iter().any(|pair| known.is_open(pair)) || self.first_rows.are_open(known)
+        self.pairs.iter().any(|pair| pair.is_open(known)) || self.first_rows.are_open(known)
     }
 
     /// The page of such a record and the one above it, in a list that has moved by `drift`.
     pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
-        let Some(pair) = self.pairs.iter().find(|pair| known.is_open(pair)) else {
+        let Some(pair) = self.pairs.iter().find(|pair| pair.is_open(known)) else {
             return self.first_rows.request(drift, max_page_size, known);
         };
         let first = pair.offset.saturating_add_signed(drift) + self.passed_records;
@@ -246,7 +198,7 @@ impl Unreturned {
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64, known: Known<'_>) -> bool {
         let keys = response.rows.keys();
         self.pairs.iter_mut().for_each(|pair| pair.is_ambiguous |= count(pair.above, &keys) > 1);
-        self.pairs.retain(|pair| known.is_open(pair));
+        self.pairs.retain(|pair| pair.is_open(known));
         if self.pairs.is_empty() {
             return self.first_rows.on_look(response, known);
         }

@@ -2,11 +2,11 @@
 
 use super::ListAudit;
 use crate::interface::Order;
+use crate::query::audit::known::Known;
 use crate::query::audit::repeats::Look;
 use crate::query::audit::short_pages;
 use crate::query::audit::small_pages;
 use crate::query::audit::subject::{End, Subject};
-use crate::query::audit::unreturned::Known;
 use crate::query::snapshot::{ListKind, PageRequest, Response};
 
 /// Subject of a request of the audit.
