@@ -221,7 +221,7 @@ class _SyncedList:
         try:
             return query.follow(start=self.start, poll=None, **options)
         except InvalidParameterError as error:
-            if self.start == "beginning" or error.parameter != "start":
+            if self.start == "beginning" or not str(error).startswith("start "):
                 raise
             message = rejected_position(str(error).removeprefix("start "), self._sink.name)
             raise ExportError(message, path=self._sink.name) from error

@@ -111,7 +111,7 @@ def _merged(events: Sequence[Any]) -> str:
 class _SetQuery(_Query):
     """A query of several values. Each list has a position of its own, and the cursor has all of them."""
 
-    _values = ("x", "y")
+    _values = ("0xf1", "0xf2")
 
     def follow(self, *, start: str, **options: object) -> _Follow:
         is_run = "settle" in options
@@ -125,7 +125,7 @@ class _SetQuery(_Query):
                 left.append(event)
             elif event.cursor == known[event.argument]:
                 seen[event.argument] = True
-        return _Follow(left, _merged(self._events) if is_run else json.dumps(known))
+        return _FollowSet(left, _merged(self._events) if is_run else json.dumps(known), known)
 
     @staticmethod
     def _moved(positions: _Positions, reached: list[tuple[str, str]]) -> _Positions:
@@ -145,11 +145,26 @@ class _Follow:
     def __init__(self, events: Sequence[Any], cursor: str) -> None:
         self._events = events
         self.cursor = cursor
-        self._positions = _Positions(cursor)
         self.report = SimpleNamespace(requests=1)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._events)
+
+
+class _FollowSet(_Follow):
+    def __init__(self, events: Sequence[Any], cursor: str, known: dict[str, str]) -> None:
+        super().__init__(events, cursor)
+        self._reached = known
+
+    @property
+    def _positions(self) -> _Positions:
+        """The positions after the events that were delivered."""
+        return _Positions(json.dumps(self._reached, sort_keys=True))
+
+    def __iter__(self) -> Iterator[Any]:
+        for event in self._events:
+            self._reached = {**self._reached, event.argument: event.cursor}
+            yield event
 
 
 def runs() -> list[Run]:
@@ -159,8 +174,8 @@ def runs() -> list[Run]:
     other = [_batch("c", height) for height in (1, 2)]
     other_rows = [*_rows("c", 1), *_rows("c", 2)]
     deleted = [*events, _undo(3)]
-    lists = [_batch_of("x", "a", 1), _batch_of("y", "c", 1), _batch_of("y", "c", 2), _batch_of("x", "a", 2)]
-    changed = [*lists, _undo_of("x", 1), _batch_of("x", "b", 2)]
+    lists = [_batch_of("0xf1", "a", 1), _batch_of("0xf2", "c", 1), _batch_of("0xf2", "c", 2), _batch_of("0xf1", "a", 2)]
+    changed = [*lists, _undo_of("0xf1", 1), _batch_of("0xf1", "b", 2)]
     of_y = [*_rows("c", 1), *_rows("c", 2)]
     return [
         Run("that inserts the first rows", events[:3], [*kept, *_rows("a", 3)]),
