@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +13,9 @@ import pytest
 from chainframe._declared import ENDPOINTS, record_of
 from chainframe.testing import make_records
 from repository import ROOT
+
+if TYPE_CHECKING:
+    from chainframe.testing import Call
 
 KINDS = {
     "string": "text, address, hash",
@@ -34,7 +37,7 @@ VALUES: dict[str, tuple[Any, str, Any]] = {
     "raw integer": (2**100, f'"{2**100}"', str(2**100)),
     "list of strings": (["0x1"], '"[""0x1""]"', ["0x1"]),
 }
-NUMBERS = ("decimal", "float", "string")
+NUMBERS: tuple[Literal["decimal", "float", "string"], ...] = ("decimal", "float", "string")
 
 
 def documented() -> dict[str, dict[str, str]]:
@@ -54,7 +57,7 @@ def test_types_are_those_of_the_documentation(tmp_path: Path, call: str) -> None
     types = documented()
     assert types.keys() == set(KINDS.values())
     fields = record_of(call)["fields"]
-    records = make_records(call, [{field["name"]: VALUES[field["kind"]][0] for field in fields}])
+    records = make_records(cast("Call", call), [{field["name"]: VALUES[field["kind"]][0] for field in fields}])
     for numbers in NUMBERS:
         records.to_parquet(tmp_path / "a.parquet", numbers=numbers)
         schema = pq.read_schema(tmp_path / "a.parquet")

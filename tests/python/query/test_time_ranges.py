@@ -471,8 +471,8 @@ def test_range_that_ends_at_a_block_which_its_chain_does_not_list_has_the_record
 
     server.on("transactions", blocks)
     server.on("address_transactions", respond)
-    times = {"start_time": begin + timedelta(seconds=100), "end_time": begin + timedelta(seconds=201)}
-    records = server.client().address_transactions(addresses, **times).collect()
+    start, end = begin + timedelta(seconds=100), begin + timedelta(seconds=201)
+    records = server.client().address_transactions(addresses, start_time=start, end_time=end).collect()
     for name in [addresses] if isinstance(addresses, str) else addresses:
         assert [record.height for record in records if record.from_address == name] == [201, 200, 199, 100]
     assert records.report.complete
