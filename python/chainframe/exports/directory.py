@@ -14,13 +14,13 @@ import os
 import re
 import sys
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
-from chainframe.exports.locks import acquire_lock, mark_as_written, release_lock, remove_if_abandoned
+from chainframe.exports.locks import acquire_lock, marked_as_written, release_lock, remove_if_abandoned
 from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, write_members
 
 if TYPE_CHECKING:
@@ -274,16 +274,17 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
     mode = mode_of(path)
     temporary = path.with_name(_temporary_name(path.name))
     try:
-        with open(
-            temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
-        ) as file:
-            mark_as_written(file.fileno())
-            if mode is not None:
-                _set_mode(file, mode)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with ExitStack() as named:
+            with open(
+                temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
+            ) as file:
+                named.enter_context(marked_as_written(file.fileno()))
+                if mode is not None:
+                    _set_mode(file, mode)
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -6,16 +6,19 @@ import errno
 import os
 import stat
 import sys
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from chainframe.errors import ExportError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
 # A link is not followed, and a pipe not waited for.
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW_SECONDS = 60
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
@@ -60,8 +63,10 @@ if sys.platform == "win32":
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
-    def mark_as_written(descriptor: int) -> None:
-        """Nothing: a file that is open cannot be removed."""
+    @contextmanager
+    def marked_as_written(descriptor: int) -> Generator[None]:  # noqa: ARG001 - as below
+        """Does nothing: a file that is open cannot be removed."""
+        yield
 
     def remove_if_abandoned(path: Path) -> None:
         """Removes a file unless a process has it open."""
@@ -78,10 +83,20 @@ else:
             path.unlink(missing_ok=True)
         os.close(descriptor)
 
-    def mark_as_written(descriptor: int) -> None:
-        """Locks a new file for as long as its writer has it open, where the file system has locks."""
-        with suppress(OSError):
-            _try_lock(descriptor)
+    @contextmanager
+    def marked_as_written(descriptor: int) -> Generator[None]:
+        """Locks a new file until it has its name, also after it was closed, where the file system has locks."""
+        held = os.dup(descriptor)
+        try:
+            with suppress(OSError):
+                _try_lock(held)
+            yield
+        finally:
+            os.close(held)
+
+    def _is_new(status: os.stat_result) -> bool:
+        """True if a process may have created the file and not locked it yet."""
+        return status.st_size == 0 and abs(time.time() - status.st_mtime) < _NEW_SECONDS
 
     def remove_if_abandoned(path: Path) -> None:
         """Removes a file unless a process writes it, or the file system has no locks to tell."""
@@ -89,6 +104,7 @@ else:
             descriptor = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
             try:
                 _try_lock(descriptor)
-                path.unlink()
+                if not _is_new(os.fstat(descriptor)):
+                    path.unlink()
             finally:
                 os.close(descriptor)

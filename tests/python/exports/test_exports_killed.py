@@ -15,9 +15,9 @@ import pytest
 
 import chainframe as cf
 from chainframe.cli.follow import CursorFile
-from chainframe.exports.directory import atomic_write
+from chainframe.exports.directory import atomic_write, remove_leftovers
 from chainframe.exports.files import FileRequest
-from chainframe.exports.locks import mark_as_written
+from chainframe.exports.locks import marked_as_written
 from chainframe.testing import LocalService
 
 pytestmark = [
@@ -151,6 +151,20 @@ def test_child_process_is_killed_before_it_finishes(service: LocalService, tmp_p
         client.blocks().to_parquet(tmp_path, mode="error")
 
 
+def test_file_is_kept_until_its_writer_has_named_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "blocks.csv"
+    replace = Path.replace
+
+    def replace_later(temporary: Path, target: Path) -> Path:
+        remove_leftovers(path)
+        return replace(temporary, target)
+
+    monkeypatch.setattr(Path, "replace", replace_later)
+    with atomic_write(path) as file:
+        file.write(b"height")
+    assert path.read_bytes() == b"height"
+
+
 @pytest.mark.parametrize("name", ["blocks.csv", "x" * 230 + ".parquet"])
 def test_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(
     service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -167,11 +181,14 @@ def test_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(
         patch.setattr(FileRequest, "_write", killed)
         assert ended(in_a_child(write)) == signal.SIGKILL
     (left,) = [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
-    # One that is being written stays, and so does another file's.
     other = tmp_path / left.name.replace(".", ".a", 1)
     other.touch()
-    with left.open("rb") as file:
-        mark_as_written(file.fileno())
+    # One that another process may have created just now stays, so does one that is being written, and another file's.
+    write()
+    assert left.exists()
+    left.write_bytes(b"height")
+    with left.open("rb") as file, marked_as_written(file.fileno()):
+        file.close()
         write()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, left.name, other.name])
     write()
@@ -180,7 +197,9 @@ def test_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(
 
 def test_cursor_file_whose_writer_was_killed_leaves_nothing_after_the_next_run(tmp_path: Path) -> None:
     def killed() -> None:
-        with atomic_write(tmp_path / "position"):
+        with atomic_write(tmp_path / "position") as file:
+            file.write(b"cursor")
+            file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert ended(in_a_child(killed)) == signal.SIGKILL
