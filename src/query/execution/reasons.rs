@@ -75,6 +75,11 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
         let problem = "The list has fewer records than were received of it: some were removed while it was read";
         reasons.push(Message::new(problem).hint(Hint::RetryLater));
     }
+    if list.end() == Some(End::Lacking) {
+        let problem = "A response showed a record that the pages of the list do not have: a part of the service may lack it, or \
+                       removed it";
+        reasons.push(Message::new(problem).hint(Hint::RunAgain));
+    }
     if list.end() == Some(End::UnknownLength) {
         reasons.push(UNKNOWN_LENGTH.into());
     }

@@ -15,7 +15,7 @@
 //! | `Length` | a page of one record: its number of pages is the length | | `Pass` |
 //! | `Recount` | a page of one record | the length, which includes the last page or does not | `Look` |
 //! | `Look` | page 1 | the pass missed nothing | ended |
-//! | | | it may have missed some | `Length`, a few times, and then ended |
+//! | | | it may have missed some, such as the record of a one-record page | `Length`, a few times, and then ended |
 //! | | | the length did not include the last page, for the third time | ended |
 
 use std::collections::HashSet;
@@ -34,6 +34,8 @@ const MAX_PASSES: u32 = 8;
 /// is read.
 const MAX_GROWTH: u64 = 3;
 const SOME_PAGES: u64 = 8;
+/// Passes in which a record that a one-record page showed is looked for: it may have been removed since.
+const PASSES_FOR_SHOWN: u32 = 3;
 /// Most passes at whose end the length was too low: a record may be removed right after one was added.
 const MAX_MISCOUNTS: u32 = 2;
 
@@ -64,6 +66,8 @@ pub struct RankedReader {
     /// Page whose response was taken last, or 0. Without a number of pages, one without a new record ends the list.
     page: u64,
     pass: u32,
+    /// Records of the one-record pages.
+    shown: HashSet<u64>,
     /// Number of records that the list has at least, by any response of this pass.
     min_length: u64,
     /// Keys of the first page of this pass, which was received before the length.
@@ -93,6 +97,7 @@ impl RankedReader {
             pages: None,
             page: 0,
             pass: 1,
+            shown: HashSet::new(),
             min_length: 0,
             keys_of_first_page: HashSet::new(),
             moved: 0,
@@ -215,9 +220,19 @@ impl RankedReader {
         // A part of the service that lacks records may have answered.
         let is_not_shorter = self.length.exact().is_some_and(|length| length <= end_length);
         if is_confirmed && is_not_shorter && self.is_counted && returned >= end_length.max(self.min_length) {
-            return Some(if returned > end_length { End::Shrunk } else { End::List });
+            if self.shown.is_subset(&self.known) {
+                return Some(if returned > end_length { End::Shrunk } else { End::List });
+            }
+            if self.pass > PASSES_FOR_SHOWN {
+                return Some(End::Lacking);
+            }
         }
         if self.pass > MAX_PASSES { Some(End::Unsettled) } else { None }
+    }
+
+    /// Notes the record of a one-record page, which is returned once a page of the list has it.
+    fn note_shown(&mut self, response: &Response<'_>) {
+        self.shown.extend((0..response.rows.len()).map(|row| response.rows.key(row)));
     }
 
     /// A list that has grown is counted with its last page, unless a record was removed since.
@@ -273,10 +288,12 @@ impl Reader for RankedReader {
         match self.phase {
             Phase::Pass | Phase::Look { .. } => Ok(self.on_page(request, response)),
             Phase::Length => {
+                self.note_shown(response);
                 self.on_length(response);
                 Ok(Accepted::default())
             }
             Phase::Recount { end_length } => {
+                self.note_shown(response);
                 self.on_recount(response, end_length);
                 Ok(Accepted::default())
             }

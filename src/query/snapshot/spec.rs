@@ -101,6 +101,8 @@ pub enum End {
     Unsettled,
     /// Records of a ranked list were removed after they were returned.
     Shrunk,
+    /// A one-record page showed a record that the pages of a ranked list do not have.
+    Lacking,
 }
 
 /// One request: a page of the list up to a height.

@@ -140,7 +140,7 @@ impl Follow {
         let is_ended = page.is_none();
         let stop = match down.run.end() {
             Some(End::ResultWindow) => Stop::Window,
-            Some(End::List | End::UnknownLength | End::Unsettled | End::Shrunk) => Stop::List,
+            Some(End::List | End::UnknownLength | End::Unsettled | End::Shrunk | End::Lacking) => Stop::List,
             None if is_ended => Stop::List,
             None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
         };

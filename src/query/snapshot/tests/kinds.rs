@@ -87,6 +87,26 @@ fn length_of_a_ranked_list_that_is_less_than_its_pages_is_requested_again() {
 }
 
 #[test]
+fn record_of_a_one_record_page_of_a_ranked_list_is_looked_for() {
+    // Six records, of which the last is known from the length alone until this pass.
+    for (pass, end, returned) in [(1, End::List, 6), (2, End::List, 6), (3, End::List, 6), (9, End::Lacking, 5)] {
+        let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
+        let mut passes = 0;
+        while let Some(request) = reader.next_request(0) {
+            let is_probe = request.limit == 1;
+            passes += u64::from(request.page == 2 && !is_probe);
+            let length = if passes >= pass { 6 } else { 5 };
+            let first = (request.page - 1) * request.limit;
+            let rows = Keys(if is_probe { vec![5] } else { (first..length.min(first + request.limit)).collect() });
+            let total_pages = Some(if is_probe { length } else { 2 });
+            let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
+            reader.on_response(&request, &response).unwrap();
+        }
+        assert_eq!((reader.end(), reader.returned()), (Some(end), returned), "{pass}");
+    }
+}
+
+#[test]
 fn length_of_a_ranked_list_that_has_grown_is_that_of_its_last_page() {
     let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
     let mut received = Vec::new();
