@@ -112,7 +112,6 @@ impl SliceFetcher {
             let records = counted(self.skip, "record");
             format!("the response does not begin with the {records} that an earlier run returned of it")
         } else if self.skipped.get(1).is_some_and(|all| *all != key_of_all(rows)) {
-            // Cursors of earlier versions have no key of all records.
             "the response has other records than the one that an earlier run received".into()
         } else {
             return Ok(());
