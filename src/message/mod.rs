@@ -20,20 +20,21 @@ pub fn counted(count: u64, noun: &str) -> String {
 /// Characters of a value in a message.
 const SHOWN_CHARS: usize = 80;
 
+/// The first 80 characters of a text, and a sign if others follow.
+fn beginning(text: &str) -> (&str, &'static str) {
+    text.char_indices().nth(SHOWN_CHARS).map_or((text, ""), |(end, _)| (&text[..end], "…"))
+}
+
 /// A text in quotes, or its first 80 characters.
 pub fn quoted(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
+    let (shown, sign) = beginning(text);
+    format!("{shown:?}{sign}")
 }
 
 /// A text of one line without quotes, or its first 80 characters.
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    let (shown, sign) = beginning(text);
+    format!("{shown}{sign}")
 }
 
 /// The subject of a sentence with its verb: 1 record is, 2 records are.

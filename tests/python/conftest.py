@@ -80,7 +80,7 @@ def skipped_without_extra() -> Generator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of sinks, which take longest: at the end they would be left to one worker."""
+    """Begin with the tests of sinks: some take half a minute, and one at the end would be waited for."""
     items.sort(key=lambda item: "sinks" not in item.path.parts)
 
 

@@ -123,9 +123,7 @@ class CursorFile:
         except OSError as error:
             raise self._error("written", error) from error
         try:
-            # Permission to list the directory is not needed otherwise.
-            with suppress(OSError):
-                remove_leftovers(self.path)
+            remove_leftovers(self.path)
             yield
         finally:
             release_lock(descriptor, lock)

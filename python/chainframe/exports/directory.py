@@ -294,10 +294,12 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
 
 def remove_leftovers(path: Path) -> None:
     """Removes what runs that were killed left of a file that they were to replace."""
-    for entry in path.parent.iterdir():
-        temporary = TEMPORARY.fullmatch(entry.name)
-        if temporary is not None and temporary[1] == _named(path.name):
-            remove_if_abandoned(entry)
+    # Permission to list the directory is not needed otherwise.
+    with suppress(OSError):
+        for entry in path.parent.iterdir():
+            temporary = TEMPORARY.fullmatch(entry.name)
+            if temporary is not None and temporary[1] == _named(path.name):
+                remove_if_abandoned(entry)
 
 
 def _temporary_name(name: str) -> str:

@@ -93,9 +93,7 @@ class FileRequest:
                 raise ExportError(f"{path} is a directory; name a file", path=str(path))
             check_parent(path, "path")
             check_file(path)
-            # Permission to list the directory is not needed otherwise.
-            with suppress(OSError):
-                remove_leftovers(path)
+            remove_leftovers(path)
         parts = self.parts
         if isinstance(parts, Path):
             refuse_link(parts)

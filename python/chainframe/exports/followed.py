@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
 from chainframe.exports.differences import meaning, of_another_release
 from chainframe.exports.settled import LATER
-from chainframe.exports.tables import write_table
 from chainframe.exports.writer import MAX_AGE, ParquetWriter
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    import pyarrow as pa
-
     from chainframe import Query
     from chainframe._native import _FollowBuffer
-    from chainframe.exports.manifest import Manifest, Part
+    from chainframe.exports.manifest import Manifest
 
 MAX_BYTES = 2 << 20
 """Bytes of rows after which a file is written: less than in other exports, which hold no positions."""
@@ -54,6 +51,8 @@ class FollowedWriter(ParquetWriter["_FollowBuffer"]):
         self._start = self.manifest.cursor or position
 
     def begin(self) -> None:
+        rows_per_group = min(self._encoding.rows_per_group, ROWS_PER_GROUP)
+        self._encoding = replace(self._encoding, rows_per_group=rows_per_group)
         if self.manifest.cursor is None:
             # The changes of a journal are those of a position.
             self.manifest.cursor = self._new_buffer().positions
@@ -63,10 +62,6 @@ class FollowedWriter(ParquetWriter["_FollowBuffer"]):
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
         return follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
-
-    def _write_part(self, name: str, table: pa.Table) -> Part:
-        encoding = replace(self._encoding, rows_per_group=min(self._encoding.rows_per_group, ROWS_PER_GROUP))
-        return self.store.write_part(name, table.num_rows, lambda file: write_table(table, file, encoding))
 
     def fetch(self) -> None:
         with self._settled():

@@ -41,8 +41,8 @@ def heights_after(stored: Position | None, change: Change, removed: str | None) 
     heights: Any = [] if added is None else added[height_column(added.schema.names) or "height"].to_pylist()
     total: int = sum(height for height in heights if height is not None)
     # Others may have emptied the table.
-    is_first = stored is None or change.clear is not Clear.NOTHING or change.after.rows == len(heights)
-    if is_first or stored is None:
+    is_empty_before = change.clear is not Clear.NOTHING or change.after.rows == len(heights)
+    if stored is None or is_empty_before:
         return total
     if stored.heights is None or (change.undo_after is not None and removed is None):
         return None

@@ -150,8 +150,12 @@ impl Search {
         }
     }
 
+    pub fn floor(&self) -> Floor {
+        self.floor
+    }
+
     /// Fields that a step changes before it has a response.
-    pub fn mark(&self) -> (Floor, [i64; 3]) {
+    pub fn before_step(&self) -> (Floor, [i64; 3]) {
         (self.floor, self.remaining)
     }
 

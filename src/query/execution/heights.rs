@@ -315,10 +315,10 @@ impl<'c> ChainHeights<'c> {
     async fn search_for(&mut self, time: i64, search: &mut Search) -> Result<TimePosition, Error> {
         search.retarget(time);
         for _ in 0..MAX_REQUESTS {
-            let mark = search.mark();
+            let before = search.before_step();
             let Some(step) = search.next_step() else { return Ok(search.found_with_absent()) };
             if let Err(error) = self.take_step(step, search).await {
-                search.step_back(mark);
+                search.step_back(before);
                 return Err(error);
             }
         }

@@ -139,8 +139,8 @@ impl KeptSearch {
     /// The first run of which a search has something.
     fn first_run(&self, search: &Search, needed: &Needed) -> u32 {
         let heights = needed.sides.iter().chain(&needed.empty).copied();
-        // What is known of the oldest block was found at any time.
-        let of_floor = (search.mark().0 != Floor::Unknown).then(|| self.read.values().map(|read| read.run).min());
+        // Any of the runs may have found the oldest block.
+        let of_floor = (search.floor() != Floor::Unknown).then(|| self.read.values().map(|read| read.run).min());
         heights.map(|height| self.run_of(height)).chain(of_floor.flatten()).min().unwrap_or(self.state.run)
     }
 

@@ -241,7 +241,7 @@ def test_blocks_down_to_a_time_are_read_once_and_no_page_too_many(
 
     server.on("blocks", page)
     since = int(blocks[depth]["blockTime"]) if depth < 300 else 0
-    # How many more pages are in flight when the end is known depends on the speed of the machine.
+    # The number of pages in flight when the end is known depends on the speed of the machine.
     with server.client(concurrency=1) as client:
         dataset = client.blocks(page_size=10, max_items=max_items).dataset()
         found = dataset.to_table(filter=pc.field("block_time") >= pa.scalar(since, pa.timestamp("ms", "UTC")))

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
@@ -206,3 +207,12 @@ def test_command_says_what_became_of_refused_values(
                 "of the values of --address are missing, since their lists could not be read: 0x2; errors follow."
             )
             assert error.startswith("chainframe: 0x2: address_transactions: the API responded with status 403")
+
+
+def test_settled_export_is_written_in_groups_that_take_little_memory(tmp_path: Path) -> None:
+    with LocalService(transactions=4_000, seed=7) as service, service.client() as client:
+        tokens = [str(token.token_contract_address) for token in client.tokens(max_items=2)]
+        export = client.token_transfers(tokens).to_parquet(tmp_path / "e", settle=3)
+    written = pq.read_metadata(tmp_path / "e" / "part-000000.parquet")
+    groups = [written.row_group(index).num_rows for index in range(written.num_row_groups)]
+    assert groups == [1_024, export.rows - 1_024]

@@ -101,11 +101,11 @@ fn search_in_runs(times: &[Option<i64>], time: i64, steps: usize, window: usize)
             let Some(step) = search.next_step() else { return (search.found(), run) };
             respond(&mut search, step, times, window);
         }
-        let mark = search.mark();
+        let before = search.before_step();
         if search.next_step().is_none() {
             return (search.found(), run);
         }
-        search.step_back(mark);
+        search.step_back(before);
         let state = kept.state(&search, None, false);
         assert!(state.is_plausible(), "{state:?}");
         let json = serde_json::to_string(&state).unwrap();
@@ -131,7 +131,7 @@ fn runs_of_a_few_requests_find_every_time() {
         let steps = random.usize(1..4);
         let (found, runs) = search_in_runs(&times, time, steps, usize::MAX);
         assert_eq!(found, expected(&times, time), "{times:?} at {time}");
-        // Of three requests in a row, one halves what is left of up to 5,000 heights.
+        // At least one request in three halves the range, which has 5,000 heights at most.
         assert!(runs <= 45, "{runs} runs of {steps} requests");
     }
 }
