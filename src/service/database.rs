@@ -3,10 +3,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use rusqlite::backup::Backup;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::listing::last_row;
@@ -21,35 +19,18 @@ const APPLICATION: i64 = 0x6368_6672;
 /// Time that a statement waits for another connection's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Most transactions of a chain that is kept for the next service: to copy one takes a tenth of the time to fill it.
-const MAX_KEPT: u64 = 20_000;
-
-/// The chain of the last service in memory, as it was filled.
-static FILLED: Mutex<Option<Connection>> = Mutex::new(None);
-
-pub fn in_memory(world: &World) -> Result<Connection, ServiceError> {
-    let mut connection = Connection::open_in_memory()?;
-    configure(&connection)?;
-    // Not waited for: a forked child may have a copy of the lock that nothing releases.
-    let Some(mut filled) = FILLED.try_lock().ok().filter(|_| world.transactions <= MAX_KEPT) else {
-        fill(&mut connection, world)?;
-        return Ok(connection);
-    };
-    match &*filled {
-        Some(kept) if holds(kept, world)? => copy(kept, &mut connection)?,
-        _ => {
-            fill(&mut connection, world)?;
-            let mut kept = Connection::open_in_memory()?;
-            copy(&connection, &mut kept)?;
-            *filled = Some(kept);
-        }
-    }
+/// The chain in memory.
+pub fn filled(world: &World) -> rusqlite::Result<Connection> {
+    let mut connection = empty()?;
+    fill(&mut connection, world)?;
     Ok(connection)
 }
 
-fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
-    const ALL_PAGES: i32 = -1;
-    Backup::new(from, to)?.step(ALL_PAGES).map(drop)
+/// A database in memory.
+pub fn empty() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    configure(&connection)?;
+    Ok(connection)
 }
 
 /// Opens the file, and locks it for as long as the returned handle lives where the system has advisory locks.

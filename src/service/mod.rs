@@ -10,6 +10,7 @@ mod fault;
 mod faults;
 mod filter;
 mod in_process;
+mod kept_chains;
 mod listing;
 mod loader;
 mod parameters;

@@ -1,11 +1,13 @@
 //! The database: opened or filled, read, and grown at its head. What the rows mean is the synthesis's affair.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::database;
+use super::kept_chains;
 use super::listing::Listings;
 use super::loader::Loader;
 use super::parameters::{ParamValue, Parameters};
@@ -34,7 +36,7 @@ impl From<rusqlite::Error> for LookUpError {
 pub struct Store {
     connection: Connection,
     listings: Listings,
-    world: World,
+    world: Arc<World>,
     user_data: UserData,
     /// Changes when another connection commits.
     version: i64,
@@ -51,10 +53,17 @@ pub struct Store {
 impl Store {
     /// Opens the database: a file that holds this chain is used again, and one that holds another chain is filled again.
     pub fn open(settings: &Settings) -> Result<Self, ServiceError> {
-        let world = World::new(settings.seed, settings.transactions);
-        let (connection, lock) = match &settings.db {
-            Some(path) => database::open(path, &world)?,
-            None => (database::in_memory(&world)?, None),
+        let Settings { seed, transactions, .. } = *settings;
+        let (world, connection, lock) = match &settings.db {
+            Some(path) => {
+                let world = Arc::new(World::new(seed, transactions));
+                let (connection, lock) = database::open(path, &world)?;
+                (world, connection, lock)
+            }
+            None => {
+                let (world, connection) = kept_chains::open(seed, transactions)?;
+                (world, connection, None)
+            }
         };
         let user_data = UserData::read(&connection)?;
         let version = database::version(&connection)?;

@@ -17,6 +17,8 @@ use super::plan::{Kind, Plan};
 
 /// The instant at which a run starts, in milliseconds since 1970.
 const START_MS: u64 = 1_769_850_537_123;
+/// Chains of each length: to fill one takes longer than to read its lists.
+const CHAINS: u64 = 4;
 /// Versions of a list after which it changes no more: all of them are kept.
 pub const MAX_VERSIONS: usize = 400;
 
@@ -53,7 +55,7 @@ impl World {
     pub fn new(seed: u64, plan: Plan, mut rng: Rng, decode: fn(&str, &str) -> Vec<String>) -> Arc<Self> {
         let settings = Settings {
             transactions: plan.transactions,
-            seed,
+            seed: seed % CHAINS,
             late: plan.follow.late,
             pending: plan.follow.pending,
             deployment: plan.deployment(),
