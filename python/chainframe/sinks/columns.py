@@ -68,3 +68,13 @@ def _is_held(values: Any, stored: Any) -> bool:  # noqa: ANN401 - of pyarrow
 
 def _is_text(types: Any, kind: pa.DataType) -> bool:  # noqa: ANN401 - of pyarrow
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def sum_of(heights: Any) -> int | None:  # noqa: ANN401 - a column of pyarrow
+    """Return the sum of the heights; None if others have changed the type of the column."""
+    arrow: Any = load("pyarrow")
+    compute: Any = load("pyarrow.compute")
+    if heights.type != arrow.int64():
+        return None
+    # Of integers the sum would wrap around.
+    return int(compute.sum(heights.cast(arrow.decimal128(38, 0))).as_py() or 0)

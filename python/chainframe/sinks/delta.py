@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 
 from chainframe._declared import QUERIED, height_column
 from chainframe._paths import URL, refuse_link, shown_url
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
-from chainframe.sinks.columns import changed_column, fit
+from chainframe.sinks.columns import changed_column, fit, sum_of
 from chainframe.sinks.contract import (
     LOST,
     Change,
@@ -26,7 +27,7 @@ from chainframe.sinks.contract import (
     Sink,
     database_errors,
 )
-from chainframe.sinks.sql import is_of, is_row_of
+from chainframe.sinks.sql import heights_after, is_of, is_row_of
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,10 +38,13 @@ CURSOR = "chainframe.cursor"
 HEIGHT = "chainframe.height"
 VERSION = "chainframe.version"
 ROWS = "chainframe.rows"
+HEIGHTS = "chainframe.heights"
+TABLE = "chainframe.table"
 FORM = "chainframe.form"
-"""Metadata of a commit of `sync`; properties of the table after a run."""
+"""Metadata of a commit of `sync`; properties of the table after a run. `TABLE` is the version of the table then."""
 UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\\#?\[\]^|]")
 """Parts of a local path that the library decodes, or takes for a part of a URL: it may write there, and not read."""
+NO_TABLE = -1
 MAX_PROPERTY = 100_000
 """Characters of a cursor that is stored as a property: each later checkpoint holds it."""
 
@@ -66,16 +70,33 @@ class DeltaSink(Sink):
                 message = f"({self._uri}) must not have {found[0]!r}, which deltalake misreads; name another path"
                 raise InvalidParameterError(message, parameter="target")
         self._version = 0
+        self._known: int | None = NO_TABLE
+        """Version of the table that was compared with the position, or that this run committed on top of it."""
 
     def look(self) -> tuple[Position | None, Extent | None]:
         with self._errors():
+            stored, version = self._load()
             if self._table is None:
-                if not deltalake.DeltaTable.is_deltatable(self._uri):
-                    self._check_scheme()
-                    return None, None
-                self._table = deltalake.DeltaTable(self._uri)
-            self._table.update_incremental()
-            return self._stored(self._table), _extent(self._table)
+                self._known = NO_TABLE
+                return None, None
+            self._known = self._table.version()
+            # The sum of the heights takes all files: it is read only if others have committed.
+            is_compared = stored is not None and stored.heights is not None and version != str(self._known)
+            try:
+                return stored, _extent(self._table, with_heights=is_compared)
+            except DeltaProtocolError:
+                # The library reads no files of a table with deletion vectors.
+                return stored, _extent(self._table, with_heights=False)
+
+    def _load(self) -> tuple[Position | None, str | None]:
+        """Read the newest version of the table: returns the position, and the version that the table had with it."""
+        if self._table is None:
+            if not deltalake.DeltaTable.is_deltatable(self._uri):
+                self._check_scheme()
+                return None, None
+            self._table = deltalake.DeltaTable(self._uri)
+        self._table.update_incremental()
+        return self._stored(self._table)
 
     def _check_scheme(self) -> None:
         """Raise `InvalidParameterError` for a URL at which the library can make no table."""
@@ -90,20 +111,24 @@ class DeltaSink(Sink):
 
     def commit(self, change: Change) -> int:
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
-        stored, _ = self.look()
+        with self._errors():
+            stored, _ = self._load()
         change.check_unchanged(stored, self.name)
         with self._errors():
             problem = self._problem(change)
         change = fit(change, problem, self.name)
         table = self._table
         removed = 0
+        removed_heights: int | None = None
         void: str | None = None
         if change.undo_after is not None and table is not None:
             with self._errors():
-                removed, void = _void(table, change)
+                removed, removed_heights, void = _void(table, change)
         version = self._version + 1
+        position = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
+        known = self._next_version()
         properties = deltalake.CommitProperties(
-            custom_metadata=_metadata(change.position(removed), version),
+            custom_metadata=_metadata(position, version, known),
             app_transactions=[deltalake.Transaction(APP, version)],
             # Not after a commit of another run.
             max_commit_retries=0,
@@ -118,6 +143,7 @@ class DeltaSink(Sink):
                 table.delete("true" if is_emptied else void or "false", commit_properties=properties)
             else:
                 _write(table, change, void, properties)
+        self._known = known
         return removed
 
     def finish(self, position: Position) -> None:
@@ -125,10 +151,15 @@ class DeltaSink(Sink):
             return
         # The run is committed already: what fails here is tried again by the next one.
         with suppress(ExportError), self._errors():
-            stored, _ = self.look()
-            if self._table is not None and stored == position:
-                metadata = _metadata(position, self._version)
+            stored, _ = self._load()
+            if self._table is not None and stored is not None and stored == position:
+                metadata = _metadata(stored, self._version, self._next_version())
                 self._table.alter.set_table_properties(metadata, raise_if_not_exists=False)
+
+    def _next_version(self) -> int | None:
+        """Return the version of the table after the next commit; None if others have committed since the comparison."""
+        found = NO_TABLE if self._table is None else self._table.version()
+        return found + 1 if found == self._known else None
 
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table is None:
@@ -137,45 +168,43 @@ class DeltaSink(Sink):
         # Not the schema of a pyarrow data set: of some tables the library makes none.
         return changed_column(change.rows, arrow.schema(self._table.schema().to_arrow()))
 
-    def _stored(self, table: deltalake.DeltaTable) -> Position | None:
+    def _stored(self, table: deltalake.DeltaTable) -> tuple[Position | None, str | None]:
         version = table.transaction_version(APP)
         if version is None:
-            return None
+            return None, None
         self._version = version
         properties = table.metadata().configuration
-        if properties.get(VERSION) == str(version):
-            return _position(properties)
-        # The last commits first: the log may be long.
-        commits = (commit for limit in (10, None) for commit in table.history(limit))
-        found = next((commit for commit in commits if commit.get(VERSION) == str(version)), None)
-        return LOST if found is None else _position(found)
+        found: dict[str, Any] | None = properties
+        if properties.get(VERSION) != str(version):
+            # The last commits first: the log may be long.
+            commits = (commit for limit in (10, None) for commit in table.history(limit))
+            found = next((commit for commit in commits if commit.get(VERSION) == str(version)), None)
+        return (LOST, None) if found is None else (_position(found), found.get(TABLE))
 
     def _errors(self) -> Any:  # noqa: ANN401 - a context manager
         return database_errors(self.name, (DeltaError, OSError), _kind)
 
 
-def _metadata(position: Position, version: int) -> dict[str, str]:
-    height = {} if position.height is None else {HEIGHT: str(position.height)}
+def _metadata(position: Position, version: int, table: int | None) -> dict[str, str]:
+    given = {HEIGHT: position.height, HEIGHTS: position.heights, TABLE: table}
     # Strings: deltalake 1.5 takes no others.
-    rows = {ROWS: str(position.rows), FORM: position.form}
-    return {CURSOR: position.cursor, VERSION: str(version)} | height | rows
+    numbers = {name: str(value) for name, value in given.items() if value is not None}
+    return {CURSOR: position.cursor, VERSION: str(version), ROWS: str(position.rows), FORM: position.form} | numbers
 
 
 def _position(metadata: dict[str, Any]) -> Position:
-    height = metadata.get(HEIGHT)
-    rows = int(metadata.get(ROWS, 0))
-    form = str(metadata.get(FORM, ""))
-    return Position(metadata[CURSOR], None if height is None else int(height), rows, form)
+    height, heights = (None if metadata.get(name) is None else int(metadata[name]) for name in (HEIGHT, HEIGHTS))
+    return Position(metadata[CURSOR], height, int(metadata.get(ROWS, 0)), str(metadata.get(FORM, "")), heights)
 
 
-def _extent(table: deltalake.DeltaTable) -> Extent:
-    """Read rows and highest height from the statistics of the files, or from the files if they have none."""
+def _extent(table: deltalake.DeltaTable, *, with_heights: bool) -> Extent:
+    """Read rows and greatest height from the statistics of the files, or from the files if they have none."""
     import pyarrow.compute  # noqa: PLC0415 - deltalake has it
 
     files: Any = pyarrow.table(table.get_add_actions(flatten=True))
     column = height_column([field.name for field in table.schema().fields])
     names = ["num_records", f"max.{column}"]
-    if all(name in files.column_names and files[name].null_count == 0 for name in names):
+    if not with_heights and all(name in files.column_names and files[name].null_count == 0 for name in names):
         rows = pyarrow.compute.sum(files[names[0]])
         highest = pyarrow.compute.max(files[names[1]])
         return Extent(rows.as_py() or 0, _height(highest))
@@ -183,7 +212,7 @@ def _extent(table: deltalake.DeltaTable) -> Extent:
     if column is None:
         return Extent(data.count_rows(), None)
     heights = data.to_table(columns=[column])[column]
-    return Extent(len(heights), _height(pyarrow.compute.max(heights)))
+    return Extent(len(heights), _height(pyarrow.compute.max(heights)), sum_of(heights))
 
 
 def _height(highest: Any) -> int | None:  # noqa: ANN401 - a scalar of pyarrow
@@ -191,19 +220,20 @@ def _height(highest: Any) -> int | None:  # noqa: ANN401 - a scalar of pyarrow
     return None if highest.as_py() is None else int(highest.as_py())
 
 
-def _void(table: deltalake.DeltaTable, change: Change) -> tuple[int, str]:
-    """Count the rows that a reorganization has made void; returns the condition for them too."""
+def _void(table: deltalake.DeltaTable, change: Change) -> tuple[int, int | None, str]:
+    """Return number and sum of heights of the rows that a reorganization has made void, and the condition for them."""
     import pyarrow.compute  # noqa: PLC0415 - deltalake has it
 
     files: Any = table.to_pyarrow_dataset()
     column = height_column(files.schema.names) or "height"
     condition = f"{column} > {int(change.undo_after or 0)}"
     above = pyarrow.compute.field(column) > change.undo_after
-    if change.undo_of is None:
-        return int(files.count_rows(filter=above)), condition
-    found = files.to_table(columns=[QUERIED], filter=above)[QUERIED].to_pylist()
-    count = sum(is_row_of(change.undo_of, values) for values in found)
-    return count, f"{condition} AND {is_of(change.undo_of)}"
+    of_list = [] if change.undo_of is None else [QUERIED]
+    found = files.to_table(columns=[column, *of_list], filter=above)
+    if change.undo_of is not None:
+        found = found.filter([is_row_of(change.undo_of, values) for values in found[QUERIED].to_pylist()])
+        condition += f" AND {is_of(change.undo_of)}"
+    return len(found), sum_of(found[column]), condition
 
 
 def _write(

@@ -180,7 +180,7 @@ class DuckDbSink(Sink):
         """Return the expression for the sum of the heights; a null if others have changed the type of the column."""
         types = {name: kind for name, kind, *_ in self._execute(f"DESCRIBE {quoted(*self._place)}")}
         column = height_column(types)
-        return f"sum({column})::VARCHAR" if column and types[column] == "BIGINT" else "NULL"
+        return f"coalesce(sum({column}), 0)::VARCHAR" if column and types[column] == "BIGINT" else "NULL"
 
     def _problem(self, change: Change) -> str | None:
         if change.rows is None or self._table_in(*self._place) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg import exceptions
@@ -15,9 +16,9 @@ from pyiceberg.types import LongType
 from chainframe._declared import QUERIED, height_column
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.columns import changed_column, fit
+from chainframe.sinks.columns import changed_column, fit, sum_of
 from chainframe.sinks.contract import LOST, Change, Clear, Extent, Failure, Position, Sink, database_errors
-from chainframe.sinks.sql import is_row_of
+from chainframe.sinks.sql import heights_after, is_row_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 POSITION = "chainframe.position"
 """Property of the snapshots that `sync` commits, and of the table."""
+COMPARED = "chainframe.compared"
+"""Property of such a snapshot if the one before it was compared with the position, or was of the same run."""
 MAX_PROPERTY = 100_000
 """Characters of a position that is stored as a property of the table too."""
 RETRIES = "commit.retry.num-retries"
@@ -56,42 +59,62 @@ class IcebergSink(Sink):
             raise InvalidParameterError(message, parameter="table")
         self.name: str = without_secrets_of_urls(table)
         self._table: Table | None = None
+        self._known: int | None = None
+        """Snapshot that was compared with the position, or that this run committed on top of it; 0 if it has none."""
 
     def look(self) -> tuple[Position | None, Extent | None]:
         with self._errors():
-            try:
-                self._table = self._catalog.load_table(self._identifier)
-            except exceptions.NoSuchTableError:
-                self._table = None
+            stored = self._load()
+            self._known = _snapshot(self._table)
+            if self._table is None:
                 return None, None
-            return _stored(self._table), _extent(self._table)
+            # The sum of the heights takes all files: it is read only if others have committed.
+            is_compared = stored is not None and stored.heights is not None and not _is_compared(self._table)
+            return stored, _extent(self._table, with_heights=is_compared)
+
+    def _load(self) -> Position | None:
+        """Read the newest state of the table: returns the position."""
+        try:
+            self._table = self._catalog.load_table(self._identifier)
+        except exceptions.NoSuchTableError:
+            self._table = None
+            return None
+        return _stored(self._table)
 
     def commit(self, change: Change) -> int:
-        stored, extent = self.look()
+        with self._errors():
+            stored = self._load()
         change.check_unchanged(stored, self.name)
         with self._errors():
             problem = self._problem(change)
         change = fit(change, problem, self.name)
         removed = 0
+        removed_heights: int | None = None
         with self._errors():
+            is_known = _snapshot(self._table) == self._known
             transaction = self._transaction(change)
-            if change.clear is not Clear.NOTHING and extent is not None and extent.rows > 0:
+            if change.clear is not Clear.NOTHING and self._table is not None and _has_rows(self._table):
                 transaction.delete(AlwaysTrue())
             rows = change.rows
             if change.undo_after is not None and self._table is not None:
-                above = f"{height_column(self._table.schema().column_names)} > {int(change.undo_after)}"
-                removed, kept = _found_above(self._table, above, change.undo_of)
+                column = height_column(self._table.schema().column_names) or "height"
+                above = f"{column} > {int(change.undo_after)}"
+                found, kept = _found_above(self._table, above, change.undo_of)
+                removed = len(found)
+                removed_heights = sum_of(found[column])
                 if removed:
                     transaction.delete(above)
                     rows = kept if rows is None else rows
             if change.clear is Clear.TABLE and change.rows is not None:
                 _replace_columns(transaction, change.rows.schema)
-            position = change.position(removed).to_json()
+            after = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
+            position = after.to_json()
+            properties = {POSITION: position} | ({COMPARED: "true"} if is_known else {})
             # An append without rows is a snapshot too.
-            appended = _no_rows(transaction) if rows is None else rows
-            transaction.append(appended, snapshot_properties={POSITION: position})
+            transaction.append(_no_rows(transaction) if rows is None else rows, snapshot_properties=properties)
             transaction.set_properties({POSITION: position if len(position) <= MAX_PROPERTY else ""})
-            transaction.commit_transaction()
+            table = transaction.commit_transaction()
+            self._known = _snapshot(table) if is_known else None
         return removed
 
     def _problem(self, change: Change) -> str | None:
@@ -118,17 +141,29 @@ class IcebergSink(Sink):
         return database_errors(self.name, (*KINDS, *databases, OSError, ValueError), _kind)
 
 
-def _found_above(table: Table, above: str, undo_of: str | None) -> tuple[int, pa.Table | None]:
-    """Return the number of rows that a change deletes, and the rows that were found with them and stay."""
-    scan = table.scan(row_filter=above)
+def _found_above(table: Table, above: str, undo_of: str | None) -> tuple[pa.Table, pa.Table | None]:
+    """Return the rows that a change deletes, and the rows that were found with them and stay."""
     if undo_of is None:
-        return int(scan.count()), None
+        column = height_column(table.schema().column_names) or "height"
+        return table.scan(row_filter=above, selected_fields=(column,)).to_arrow(), None
     # The library has no filter for lists.
-    found = scan.to_arrow()
+    found = table.scan(row_filter=above).to_arrow()
     values: list[Any] = found[QUERIED].to_pylist()
     stays = [not is_row_of(undo_of, each) for each in values]
-    kept = found.filter(stays)
-    return len(found) - len(kept), kept
+    return found.filter([not each for each in stays]), found.filter(stays)
+
+
+def _snapshot(table: Table | None) -> int:
+    """Return the current snapshot of a table; 0 if there is none."""
+    current = None if table is None else table.current_snapshot()
+    return 0 if current is None else current.snapshot_id
+
+
+def _is_compared(table: Table) -> bool:
+    """True if the current snapshot is one of `sync`, and others have not changed the table before it."""
+    current = table.current_snapshot()
+    summary = None if current is None else current.summary
+    return summary is not None and COMPARED in summary.additional_properties
 
 
 def _stored(table: Table) -> Position | None:
@@ -146,7 +181,7 @@ def _stored(table: Table) -> Position | None:
     return Position.from_json(found) if found else LOST
 
 
-def _extent(table: Table) -> Extent:
+def _extent(table: Table, *, with_heights: bool) -> Extent:
     """Read rows and greatest height from the statistics of the files, or from the files if they have none."""
     column = height_column(table.schema().column_names)
     if column is None:
@@ -154,11 +189,16 @@ def _extent(table: Table) -> Extent:
     field = table.schema().find_field(column).field_id
     tasks = list(table.scan().plan_files())
     bounds = [(task.file.upper_bounds or {}).get(field) for task in tasks]
-    if None not in bounds and not any(task.delete_files for task in tasks):
+    if not with_heights and None not in bounds and not any(task.delete_files for task in tasks):
         heights = [int(from_bytes(LongType(), bound)) for bound in bounds if bound is not None]
         return Extent(sum(task.file.record_count for task in tasks), max(heights, default=None))
     found = table.scan(selected_fields=(column,)).to_arrow()[column]
-    return Extent(len(found), max((height for height in found.to_pylist() if height is not None), default=None))
+    highest = max((height for height in found.to_pylist() if height is not None), default=None)
+    return Extent(len(found), highest, sum_of(found))
+
+
+def _has_rows(table: Table) -> bool:
+    return _extent(table, with_heights=False).rows > 0
 
 
 def _replace_columns(transaction: Transaction, schema: pa.Schema) -> None:

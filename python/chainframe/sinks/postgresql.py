@@ -7,7 +7,6 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import adbc_driver_manager
 
@@ -28,6 +27,7 @@ from chainframe.sinks.contract import (
     open_transaction,
 )
 from chainframe.sinks.postgresql_columns import changed_column, sum_of_heights
+from chainframe.sinks.postgresql_url import redacted
 from chainframe.sinks.sql import STATE, heights_after, is_of, name_parts, position_of_row, quoted
 
 if TYPE_CHECKING:
@@ -53,12 +53,13 @@ TEXT_SETTINGS = (
     "SELECT set_config('client_encoding', 'UTF8', true), set_config('standard_conforming_strings', 'on', true)"
 )
 # information_schema lacks columns that the role may not use. A domain has the type and limits of what it is based on.
+# pg_temp stands for the schema of the session's temporary tables, which has another name.
 COLUMNS = (
     "SELECT attname::text, CASE WHEN typtype = 'd' THEN format_type(typbasetype, typtypmod) "
     "ELSE format_type(atttypid, atttypmod) END FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid "
     "JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-    "WHERE nspname = $1 AND relname = $2 AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped "
-    "ORDER BY attnum"
+    "WHERE (nspname = $1 OR $1 = 'pg_temp' AND pg_namespace.oid = pg_my_temp_schema()) AND relname = $2 "
+    "AND relkind IN ('r', 'p', 'v', 'f') AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
 )
 # Relations of all kinds share the names of a schema, and a table has a type of its name. The database renames an array
 # type that is in the way. A table may have been made since its columns were asked for.
@@ -125,7 +126,13 @@ class PostgresqlSink(Sink):
         self._take_over()
         with self._transaction() as cursor:
             self._place = self._resolve(cursor)
-            return self._stored(cursor), self._extent(cursor)
+            stored = self._stored(cursor)
+            extent = self._extent(cursor)
+            if extent is not None:
+                self._check_visible(cursor, self._place[1])
+                if stored is None:
+                    self._check_visible(cursor, STATE)
+            return stored, extent
 
     def commit(self, change: Change) -> int:
         schema, name = self._place
@@ -178,10 +185,15 @@ class PostgresqlSink(Sink):
         state = quoted(schema, STATE)
         heights = None if position.heights is None else str(position.heights)
         cursor.execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
-        cursor.execute(
-            f"INSERT INTO {state} (name, cursor, height, rows, form, heights) VALUES ($1, $2, $3, $4, $5, $6)",  # noqa: S608
-            (name, position.cursor, position.height, position.rows, position.form, heights),
-        )
+        # Rows with names are unique: one that is still there would make the next statement fail with another reason.
+        if self._stored(cursor) is None:
+            cursor.execute(
+                f"INSERT INTO {state} (name, cursor, height, rows, form, heights) VALUES ($1, $2, $3, $4, $5, $6)",  # noqa: S608
+                (name, position.cursor, position.height, position.rows, position.form, heights),
+            )
+        if self._stored(cursor) != position:
+            message = f"{self.name}: a trigger, rule or policy of {STATE} changes the position; nothing was stored"
+            raise ExportError(message, path=self.name)
 
     def close(self) -> None:
         if self._is_own:
@@ -316,6 +328,13 @@ class PostgresqlSink(Sink):
         rows, greatest, heights = _one(cursor, select)
         return Extent(rows, greatest, None if heights is None else int(heights))
 
+    def _check_visible(self, cursor: Any, table: str) -> None:  # noqa: ANN401
+        """Check that no policy hides rows of a table, which would be taken for rows that others have deleted."""
+        cursor.execute("SELECT row_security_active(to_regclass($1))", (quoted(self._place[0], table),))
+        if cursor.fetchone()[0]:
+            message = f"{self.name}: row-level security of {table} applies to the role; use a role that has BYPASSRLS"
+            raise ExportError(message, path=self.name)
+
     def _changed_rows(self, cursor: Any) -> tuple[int, int, int] | None:  # noqa: ANN401
         cursor.execute(CHANGED_ROWS, self._place)
         found: tuple[int, int, int] | None = cursor.fetchone()
@@ -361,24 +380,11 @@ def connect(url: str, table: str) -> PostgresqlSink:
     try:
         connection = dbapi.connect(url)
     except adbc_driver_manager.Error as error:
-        message = f"{table}: cannot connect: {_redacted(one_line(error), url)}"
+        message = f"{table}: cannot connect: {redacted(one_line(error), url)}"
         may_pass = _kind(error) is Failure.MAY_PASS and TRIED.search(str(error)) is not None
         # Not chained: the text of the cause may hold the URL.
         raise ExportError(message, path=table, retryable=may_pass) from None
     return PostgresqlSink(connection, table, is_own=True)
-
-
-def _redacted(text: str, url: str) -> str:
-    try:
-        split = urlsplit(url)
-        values = split.netloc.rpartition("@")[0].split(":", 1)
-        values += [value for name, value in parse_qsl(split.query) if name in {"user", "password", "sslpassword"}]
-    except ValueError:
-        return "the URL is not valid"
-    spellings = {spelling for value in values for spelling in (value, unquote(value)) if spelling}
-    for spelling in sorted(spellings, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", "***", text)
-    return text
 
 
 def _one(cursor: Any, statement: str) -> Any:  # noqa: ANN401

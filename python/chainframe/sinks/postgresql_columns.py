@@ -57,4 +57,4 @@ def _kind_and_limit(described: str) -> tuple[str, int | None]:
 def sum_of_heights(types: dict[str, str]) -> str:
     """Return the expression for the sum of the heights; a null if others have changed the type of the column."""
     column = height_column(types)
-    return f"sum({column})::text" if column and types[column] == "bigint" else "NULL::text"
+    return f"coalesce(sum({column}), 0)::text" if column and types[column] == "bigint" else "NULL::text"

@@ -32,7 +32,7 @@ def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
     return Position(cursor, height, rows, form, None if heights is None else int(heights))
 
 
-def heights_after(stored: Position | None, change: Change, removed: str | None) -> int | None:
+def heights_after(stored: Position | None, change: Change, removed: str | int | None) -> int | None:
     """Return the sum of the heights of a table after a change, from that of the rows that it removes.
 
     None if it is not known, for example since others have given the column another type.

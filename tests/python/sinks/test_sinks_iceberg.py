@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import duckdb
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyiceberg.table import Transaction
 import chainframe as cf
 import kept_sinks
 from chainframe.sinks import Change, Extent, Position
+from chainframe.sinks.columns import sum_of
 from chainframe.sinks.iceberg import IcebergSink
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
@@ -77,11 +79,13 @@ def test_table_follows_a_list_and_other_engines_read_it(catalog: Catalog, servic
     assert found == [(len(listed), sum(each.amount for each in listed if each.amount is not None))]
 
 
-def test_position_is_a_property_of_the_snapshot(synced: Table) -> None:
+def test_position_is_a_property_of_the_snapshot(catalog: Catalog, synced: Table) -> None:
     snapshot = synced.current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
-    assert snapshot.summary["chainframe.position"] == CORRECTED.position().to_json()
+    position = Position.from_json(str(snapshot.summary["chainframe.position"]))
+    assert position == CORRECTED.position()
+    assert position.heights == sum(row[0] for row in stored(catalog))
 
 
 def test_table_that_was_rolled_back_continues_from_its_snapshot(catalog: Catalog, synced: Table) -> None:
@@ -105,6 +109,42 @@ def test_rows_of_others_are_an_error_and_reset_fetches_the_table_again(catalog: 
         CORRECTED.sync(sink_of(catalog, NAME))
     RESET.sync(sink_of(catalog, NAME))
     assert stored(catalog) == sorted(RESET.rows, key=str)
+
+
+def move(table: Table) -> None:
+    """Replace the rows of height 2 by as many of height 1, which leaves count and greatest height."""
+    moved = table.scan(row_filter="height == 1").to_arrow()
+    table.delete("height == 2")
+    table.append(moved)
+
+
+def test_rows_that_others_moved_are_an_error(catalog: Catalog, synced: Table) -> None:
+    assert synced.scan(row_filter="height == 1").count() == synced.scan(row_filter="height == 2").count() > 0
+    move(synced)
+    for _ in range(2):
+        with pytest.raises(cf.ExportError, match="of other heights than sync left: others have changed it; pass reset"):
+            CORRECTED.sync(sink_of(catalog, NAME))
+    RESET.sync(sink_of(catalog, NAME))
+    assert stored(catalog) == sorted(RESET.rows, key=str)
+
+
+def test_rows_that_others_moved_within_a_run_are_an_error_of_the_next(catalog: Catalog) -> None:
+    FIRST.sync(sink_of(catalog, NAME))
+    CORRECTED.sync(sink_of(catalog, NAME), lambda: move(catalog.load_table(NAME)))
+    with pytest.raises(cf.ExportError, match="others have changed it; pass reset"):
+        CORRECTED.sync(sink_of(catalog, NAME))
+
+
+def test_heights_are_read_only_if_others_have_committed(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = mock.Mock(side_effect=sum_of)
+    monkeypatch.setattr("chainframe.sinks.iceberg.sum_of", read)
+    FIRST.sync(sink_of(catalog, NAME))
+    assert FIRST.sync(sink_of(catalog, NAME)).commits == 0
+    assert read.call_count == 0
+    table = catalog.load_table(NAME)
+    table.append(table.scan().to_arrow().slice(0, 0))
+    assert FIRST.sync(sink_of(catalog, NAME)).commits == 0
+    assert read.call_count == 1
 
 
 def test_other_columns_replace_those_of_the_table(catalog: Catalog, synced: Table) -> None:

@@ -7,16 +7,20 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import deltalake
 import duckdb
 import pytest
 from deltalake.schema import Field, PrimitiveType
+from pyarrow import compute as pc
 
 import chainframe as cf
-from chainframe.sinks.sync import TableForm, _SyncedList
+from chainframe.sinks.columns import sum_of
+from chainframe.sinks.sync import TableForm, _SyncedList, run
+from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
-from sync_places import EVENTS, FINAL, TABLE, batch, execute, others, stored, synced
+from sync_places import EVENTS, FINAL, TABLE, Query, batch, execute, others, stored, synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +119,64 @@ def test_rows_that_others_moved_to_other_heights_are_an_error(
     assert synced(place, reset=True).rows_added == 12
     assert stored(place) == FINAL
     assert synced(place).commits == 0
+
+
+def replaced(table: deltalake.DeltaTable, predicate: str, kept: int) -> None:
+    """Replace some rows by copies of those of another height."""
+    copies = table.to_pyarrow_dataset().to_table(filter=pc.field("height") == kept)
+    table.delete(predicate)
+    deltalake.write_deltalake(table, copies, mode="append")
+
+
+MOVED_IN_DELTA: dict[str, Callable[[deltalake.DeltaTable], object]] = {
+    "updated": lambda table: table.update(updates={"height": "3"}, predicate="height = 2"),
+    "replaced": lambda table: replaced(table, "height = 2", 1),
+    "nulls": lambda table: table.update(updates={"height": "null"}, predicate="height = 2"),
+    "updated and compacted": lambda table: (
+        table.update(updates={"height": "4"}, predicate="height = 3"),
+        table.optimize.compact(),
+    ),
+}
+
+
+@pytest.mark.parametrize("is_between", [False, True], ids=["before a run", "within a run"])
+@pytest.mark.parametrize("change", MOVED_IN_DELTA)
+def test_rows_that_others_moved_in_a_delta_table_are_an_error(tmp_path: Path, change: str, is_between: bool) -> None:  # noqa: FBT001
+    place = ("delta", str(tmp_path / "t"))
+
+    def move() -> None:
+        MOVED_IN_DELTA[change](deltalake.DeltaTable(place[1]))
+
+    synced(place, EVENTS[:2])
+    if is_between:
+        run(Query(EVENTS[:4], during=move), sink_of(place[1], None), 12, commit_rows=2)
+    else:
+        undo = SimpleNamespace(after_height=1, cursor="undone", queried=None)
+        events = [*EVENTS[:2], undo, *(batch(height) for height in (2, 3, 4))]
+        synced(place, events)
+        assert synced(place, events).commits == 0
+        move()
+    for _ in range(2):
+        with pytest.raises(cf.ExportError, match="of other heights than sync left: others have changed it; pass reset"):
+            synced(place)
+    assert synced(place, reset=True).rows_added == 12
+    assert stored(place) == FINAL
+    assert synced(place).commits == 0
+
+
+def test_heights_of_a_delta_table_are_read_only_if_others_have_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ("delta", str(tmp_path / "t"))
+    read = mock.Mock(side_effect=sum_of)
+    monkeypatch.setattr("chainframe.sinks.delta.sum_of", read)
+    for events in (EVENTS[:2], EVENTS[:2], EVENTS[:4], EVENTS):
+        synced(place, events, commit_rows=2)
+    assert read.call_count == 0
+    deltalake.DeltaTable(place[1]).optimize.compact()
+    assert synced(place).commits == 0
+    assert read.call_count == 1
+    assert stored(place) == FINAL
 
 
 @pytest.mark.parametrize("database", ["duckdb", "postgresql"])

@@ -11,9 +11,10 @@ import duckdb
 import pytest
 
 import chainframe as cf
+from chainframe._paths import CONNECTION
 from chainframe.sinks.sql import name_parts
 from chainframe.sinks.sync import run
-from chainframe.sinks.targets import CONNECTION, sink_of
+from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
 from sync_places import EVENTS, FINAL, Query, execute, stored, synced
 
@@ -255,3 +256,10 @@ def test_path_of_a_connection_string_makes_no_directory(tmp_path: Path, monkeypa
             sink_of(Path(text), None)
         assert "secret" not in str(caught.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("password", ["SECRET/x", "x/SECRET", "SECRET?x", "SECRET#x", "a@SECRET/b"])
+def test_password_with_characters_of_a_url_is_not_shown(password: str) -> None:
+    with pytest.raises(cf.ExportError, match="cannot connect") as caught:
+        sink_of(f"postgresql://user:{password}@127.0.0.1:1/db", "t")
+    assert "SECRET" not in str(caught.value)

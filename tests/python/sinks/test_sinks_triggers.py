@@ -107,3 +107,43 @@ def test_rule_that_changes_no_row_is_no_error(url: str) -> None:
     execute(url, f'create rule log as on delete to "{TABLE}" do also notify deleted')
     synced(place, NEWS)
     assert stored(place) == FINAL
+
+
+NOTHING = "create or replace function nothing() returns trigger language plpgsql as $$ begin return null; end $$"
+
+
+@pytest.mark.parametrize("event", ["insert", "delete"])
+def test_trigger_of_the_positions_stores_neither_rows_nor_position(url: str, event: str) -> None:
+    place = ("postgresql", url)
+    synced(place, EVENTS[:3])
+    execute(url, NOTHING, f"create trigger keep before {event} on _chainframe for each row execute function nothing()")
+    for _ in range(2):
+        with pytest.raises(cf.ExportError, match="a trigger, rule or policy of _chainframe changes the pos") as caught:
+            synced(place)
+        assert not caught.value.retryable
+    assert stored(place) == FINAL[:6]
+    execute(url, "drop trigger keep on _chainframe")
+    synced(place)
+    assert stored(place) == FINAL
+
+
+@pytest.mark.parametrize("table", [TABLE, "_chainframe"])
+@pytest.mark.parametrize("reset", [False, True])
+def test_rows_that_a_policy_hides_are_named_as_such(url: str, table: str, reset: bool) -> None:  # noqa: FBT001
+    place = ("postgresql", url.replace("tester", "owner"))
+    execute(url, "drop role if exists owner", "create role owner login", "grant all on schema public to owner")
+    synced(place, EVENTS[:3])
+    execute(
+        url,
+        f'create policy low on "{table}" using (height < 3)',
+        f'alter table "{table}" enable row level security',
+        f'alter table "{table}" force row level security',
+    )
+    with pytest.raises(
+        cf.ExportError, match=f"row-level security of {table} applies to the role; use a role that"
+    ) as caught:
+        synced(place, reset=reset)
+    assert not caught.value.retryable
+    assert stored(("postgresql", url)) == FINAL[:6]
+    synced(("postgresql", url))
+    assert stored(("postgresql", url)) == FINAL
