@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 OPTIONS = {"cursor_file", "output", "record", "replay", "since", "target"}
 URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
+CONNECTION = re.compile(
+    r"^\s*(?:md|motherduck|postgres|postgresql):"
+    r"|^\s*(?:host|hostaddr|dbname|service)\s*=(?:[^/\\]*$|.*\s\w+\s*=)"
+    r"|(?:password|passwd|pwd|(?:account|access)_?key|accesssignature)\s*="
+    r"|^(?![a-z]:[/\\])[^/\\]+:[^@]*@[^/\\]",
+    re.IGNORECASE,
+)
+"""Databases and stores that are not named by a URL. Their passwords must not become names of files."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 """A suffix that names a file format; the end of "2026.01.05" does not."""
 FORMS = {
@@ -38,7 +46,8 @@ def text_of(given: object, parameter: str) -> str:
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InvalidParameterError(f"must be a str or path; got {type(given).__name__}", parameter=parameter)
-    return text
+    # Without the `__str__` of a subclass: that of an Enum is the name of the member.
+    return str.__str__(text)
 
 
 def shown_url(text: str) -> str | None:
@@ -48,10 +57,16 @@ def shown_url(text: str) -> str | None:
 
 
 def local_path(given: object, parameter: str) -> Path:
-    """Returns the path of a local file or directory, with `~` expanded; raises `InvalidParameterError` for a URL."""
+    """Returns the path of a local file or directory, with `~` expanded.
+
+    Raises `InvalidParameterError` for a URL and for a connection string.
+    """
     text = text_of(given, parameter)
     if shown := shown_url(text):
         message = f"({shown}) must be a local path; use one, and copy its content from or to the URL"
+        raise InvalidParameterError(message, parameter=parameter)
+    if CONNECTION.search(text):
+        message = "must not be a connection string; use a local path, or ./NAME for a name that looks like one"
         raise InvalidParameterError(message, parameter=parameter)
     if not text or "\0" in text or not _is_encodable(text):
         raise InvalidParameterError(f"({text!r}) must name a file or directory", parameter=parameter)
@@ -60,6 +75,14 @@ def local_path(given: object, parameter: str) -> Path:
     except RuntimeError:
         message = f"({text}) has no home directory; for a name that begins with ~, write ./{text}"
         raise InvalidParameterError(message, parameter=parameter) from None
+
+
+def setting_path(given: object, setting: str) -> Path:
+    """Returns the local path of a setting; raises `ConfigError` for anything else."""
+    try:
+        return local_path(given, setting)
+    except InvalidParameterError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _is_encodable(text: str) -> bool:

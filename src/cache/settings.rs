@@ -1,6 +1,6 @@
 //! `Cache`: a directory, and bounds of what is kept in it.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Heights below the head from which on a chain is taken not to change: more than a follower waits for, since what is kept
@@ -33,13 +33,6 @@ impl Cache {
     /// Checks the settings and creates the directory, which only its owner can read.
     pub fn new(directory: PathBuf, settle: i64, max_age: f64, max_bytes: i64) -> Result<Self, CacheError> {
         let error = |setting, problem| CacheError { setting, problem };
-        if directory.as_os_str().is_empty() {
-            return Err(error("directory", "must not be empty".into()));
-        }
-        if directory.to_string_lossy().contains("://") {
-            let problem = format!("({}) must be a local directory", directory.display());
-            return Err(error("directory", problem));
-        }
         if settle < 1 {
             return Err(error("settle", format!("({settle}) must be at least 1")));
         }
@@ -52,7 +45,6 @@ impl Cache {
         }
         let bytes = u64::try_from(max_bytes).ok().filter(|bytes| *bytes > 0);
         let max_bytes = bytes.ok_or_else(|| error("max_bytes", format!("({max_bytes}) must be at least 1")))?;
-        let directory = in_home(directory).map_err(|problem| error("directory", problem))?;
         create(&directory).map_err(|reason| {
             let place = directory.display();
             error("directory", format!("({place}) cannot be created: {reason}; name a directory that can be written"))
@@ -86,17 +78,4 @@ fn create(directory: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
-}
-
-/// Expands `~` at the beginning of a path, as every path of the package is.
-fn in_home(directory: PathBuf) -> Result<PathBuf, String> {
-    let Some(Component::Normal(first)) = directory.components().next() else { return Ok(directory) };
-    if !first.to_string_lossy().starts_with('~') {
-        return Ok(directory);
-    }
-    let shown = directory.display();
-    let Some(home) = std::env::home_dir().filter(|_| first == "~") else {
-        return Err(format!("({shown}) has no home directory; for a name that begins with ~, write ./{shown}"));
-    };
-    Ok(home.join(directory.strip_prefix(first).unwrap_or(&directory)))
 }

@@ -6,7 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-from chainframe._paths import URL, check_parent, form_of, is_utf8, local_path, reachable, shown_url, suffix_of
+from chainframe._paths import (
+    CONNECTION,
+    URL,
+    check_parent,
+    form_of,
+    is_utf8,
+    local_path,
+    reachable,
+    shown_url,
+    suffix_of,
+)
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import library
 from chainframe.sinks.contract import Sink, one_line
@@ -25,13 +35,6 @@ FILE_SUFFIXES = {
 # Schemes of databases and of servers, which are not locations of a Delta table.
 DATABASES = {"duckdb", "jdbc", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 SERVERS = {"ftp", "http", "https", "sftp"}
-CONNECTION = re.compile(
-    r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)\s*="
-    r"|(password|passwd|pwd|accountkey|accesskey)\s*="
-    r"|^(?![a-z]:[/\\])[^/\\]+:[^@]*@[^/\\]",
-    re.IGNORECASE,
-)
-"""Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
 KINDS = (
     "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, an Iceberg catalog, a DeltaTable, a "
     "path or a Sink"
@@ -49,7 +52,8 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
         _check_unnamed(table, "a Sink")
         return target
     if isinstance(target, str | Path):
-        return _sink_at(target, table)
+        # Without the `__str__` of a subclass: that of an Enum is the name of the member.
+        return _sink_at(str.__str__(target) if isinstance(target, str) else target, table)
     libraries = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
     if "deltalake" in libraries:
         return _delta_of(target, table)

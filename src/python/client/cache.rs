@@ -27,14 +27,14 @@ impl Cache {
     ), text_signature = "(directory, *, settle=32, max_age=2592000.0, max_bytes=1073741824)")]
     fn new(
         py: Python<'_>,
-        directory: DeferredArg<PathBuf>,
+        directory: Bound<'_, PyAny>,
         settle: DeferredArg<i64>,
         max_age: DeferredArg<f64>,
         max_bytes: DeferredArg<i64>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
-        let directory = directory.named("directory")?;
+        let directory = local_directory(&directory, "directory")?;
         let settle = settle.named("settle")?;
         let max_age = max_age.named("max_age")?;
         Ok(Self { inner: cache::Cache::new(directory, settle, max_age, max_bytes.named("max_bytes")?)? })
@@ -112,40 +112,34 @@ fn failed(failure: cache::Failure) -> PyErr {
     CacheError { setting: "directory", problem: failure.text }.into()
 }
 
-/// The cache that a caller passes: a `Cache`, a directory, or none.
-pub struct GivenCache(Result<cache::Cache, Error>);
-
-impl GivenCache {
-    pub fn checked(self) -> Result<cache::Cache, Error> {
-        self.0
+/// The cache that a caller passes: a `Cache`, or a directory.
+pub fn given_cache(given: &Bound<'_, PyAny>) -> PyResult<cache::Cache> {
+    if let Ok(cache) = given.cast::<Cache>() {
+        return Ok(cache.get().inner.clone());
     }
-}
-
-impl<'py> FromPyObject<'_, 'py> for GivenCache {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(cache) = given.cast::<Cache>() {
-            return Ok(Self(Ok(cache.get().inner.clone())));
-        }
-        let Ok(directory) = given.extract::<PathBuf>() else {
-            let problem = arguments::rejected("must be a Cache, the path of a directory or None", &given);
-            return Ok(Self(Err(Error::config("cache", problem))));
-        };
-        Ok(Self(in_directory(directory, "cache")))
+    if given.extract::<PathBuf>().is_err() {
+        let problem = arguments::rejected("must be a Cache, the path of a directory or None", given);
+        return Err(Error::config("cache", problem).into());
     }
-}
-
-/// A cache in a directory, with the bounds that it has by default.
-fn in_directory(directory: PathBuf, setting: &'static str) -> Result<cache::Cache, Error> {
-    let cache = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
-    cache.map_err(|error| Error::config(setting, error.problem))
+    in_directory(given, "cache")
 }
 
 /// The cache of the environment.
-pub fn cache_of_environment() -> Result<Option<cache::Cache>, Error> {
+pub fn cache_of_environment() -> PyResult<Option<cache::Cache>> {
     let Some(directory) = variables::read("CHAINFRAME_CACHE", "CHAINFRAME_CACHE")? else { return Ok(None) };
-    in_directory(directory.into(), "CHAINFRAME_CACHE").map(Some)
+    Python::attach(|py| in_directory(PyString::new(py, &directory).as_any(), "CHAINFRAME_CACHE").map(Some))
+}
+
+/// A cache in a directory, with the bounds that it has by default.
+fn in_directory(given: &Bound<'_, PyAny>, setting: &'static str) -> PyResult<cache::Cache> {
+    let directory = local_directory(given, setting)?;
+    let cache = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
+    Ok(cache.map_err(|error| Error::config(setting, error.problem))?)
+}
+
+/// A directory that a caller gave, with `~` expanded; a URL and a connection string are refused.
+fn local_directory(given: &Bound<'_, PyAny>, setting: &str) -> PyResult<PathBuf> {
+    PyModule::import(given.py(), "chainframe._paths")?.getattr("setting_path")?.call1((given, setting))?.extract()
 }
 
 #[pyfunction]

@@ -8,7 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::cache::{Cache, GivenCache};
+use super::cache::{Cache, given_cache};
 use super::callables::{CallableSetting, Callables};
 use super::cassette::Cassette;
 use super::deployment::{_environment_deployment, Deployment};
@@ -158,7 +158,7 @@ impl Client {
                 "strict" => changes.strict = Some(setting_of(&value, "strict")?),
                 "numbers" => changes.numbers = Some(optional_setting_of(&value, "numbers")?),
                 "cache" => {
-                    let given = value.extract::<Option<GivenCache>>()?.map(GivenCache::checked);
+                    let given = (!value.is_none()).then(|| given_cache(&value));
                     changes.cache = Some(given.transpose()?);
                 }
                 "progress" => progress = value.extract()?,

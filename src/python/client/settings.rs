@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::cache::{GivenCache, cache_of_environment};
+use super::cache::{cache_of_environment, given_cache};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
@@ -89,7 +89,7 @@ pub fn checked(
         ca_bundle: given.optional::<PathBuf>("ca_bundle")?,
         cassette: cassette.map(|cassette| cassette.inner.clone()),
         cache: match given.get("cache")? {
-            Some(value) => Some(value.extract::<GivenCache>()?.checked()?),
+            Some(value) => Some(given_cache(&value)?),
             None => cache_of_environment()?,
         },
         missing: needed.missing,

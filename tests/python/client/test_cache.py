@@ -251,9 +251,9 @@ def test_results_that_may_change_are_not_kept(service: LocalService, tmp_path: P
         ({"max_age": 0}, "max_age (0) must be a number of seconds above 0"),
         ({"max_age": float("nan")}, "max_age (NaN) must be a number of seconds above 0"),
         ({"max_bytes": 0}, "max_bytes (0) must be at least 1"),
-        ({"directory": ""}, "directory must not be empty"),
-        ({"directory": "s3://bucket/cache"}, "directory (s3://bucket/cache) must be a local directory"),
-        ({"directory": 5}, "directory must be a path"),
+        ({"directory": ""}, "directory ('') must name a file or directory"),
+        ({"directory": "s3://bucket/cache"}, "directory (s3://...) must be a local path"),
+        ({"directory": 5}, "directory must be a str or path; got int"),
     ],
 )
 def test_settings_out_of_range_are_rejected(given: dict[str, Any], problem: str, tmp_path: Path) -> None:

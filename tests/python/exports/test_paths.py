@@ -7,10 +7,14 @@ import asyncio
 import gzip
 import json
 import os
+import shutil
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import chainframe as cf
@@ -42,6 +46,22 @@ URLS = [
     "jdbc:postgresql://user:password@host/blocks",
     "s3://bucket/a\tb",
 ]
+CONNECTIONS = [
+    "host=h dbname=d password=password",
+    "host=h",
+    "dbname = 'd' user=u",
+    "host=/var/run/postgresql dbname=d",
+    "service=password",
+    "Server=h;Database=d;Uid=u;Pwd=password;",
+    "Data Source=h;Password = password",
+    "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=password",
+    "BlobEndpoint=h;SharedAccessSignature=password",
+    "md:database?motherduck_token=password",
+    "postgresql:u:password@h",
+    Path("postgresql:u:password@h"),
+    "user:password@host:5432",
+    "user:pass/password@host",
+]
 NAMES = ["", "a\0b", "a\ud800b", None, 5, b"blocks", "~unknown-user/blocks"]
 
 CALLS: dict[str, Any] = {
@@ -57,7 +77,16 @@ CALLS: dict[str, Any] = {
     "read": lambda _, path: chainframe.exports.read(path),
     "read of many": lambda _, path: chainframe.exports.read([path]),
     "open": lambda _, path: Export.open(path),
+    "compact": lambda _, path: chainframe.exports.compact(path, "lake"),
+    "compact to": lambda _, path: chainframe.exports.compact([], path),
     "cassette": lambda _, path: Cassette(path),
+}
+ACCOUNT: Any = {"base_url": "http://127.0.0.1:9", "api_key": "k", "secret_key": "s", "passphrase": "p"}
+SETTINGS: dict[str, Any] = {
+    "cache": cf.Cache,
+    "cache of a client": lambda path: cf.Client(**ACCOUNT, cache=path),
+    "db": lambda path: LocalService(transactions=1, db=path),
+    "data": lambda path: LocalService(transactions=0, data={"blocks": path}),
 }
 
 
@@ -89,6 +118,47 @@ def test_path_that_is_not_local_is_refused(query: Any, call: str, path: Any) -> 
     assert "password" not in str(caught.value)
 
 
+@pytest.mark.parametrize("call", [*CALLS, "sync"])
+@pytest.mark.parametrize("text", CONNECTIONS, ids=repr)
+def test_connection_string_is_no_path(query: Any, call: str, text: Any) -> None:
+    calls = {**CALLS, "sync": lambda query, path: query.sync(path)}
+    with pytest.raises(cf.InvalidParameterError, match="connection string") as caught:
+        calls[call](query, text)
+    assert "password" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("text", [*CONNECTIONS, "s3://user:password@b/c", Path("s3://user:password@b/c")], ids=repr)
+def test_connection_string_is_no_path_of_a_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, text: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(cf.ConfigError, match=r"connection string|must be a local path") as caught:
+        SETTINGS[setting](text)
+    assert "password" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_connection_string_in_the_environment_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CHAINFRAME_CACHE", "postgresql:u:password@h")
+    with pytest.raises(cf.ConfigError, match=r"^CHAINFRAME_CACHE must not be a connection string") as caught:
+        cf.Client(**ACCOUNT)
+    assert "password" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no name of a file has a colon there")
+@pytest.mark.parametrize("name", ["./10:30@node", "host=a/day=5", "a@b", "run:1/b", "dbname/host=a", "10:30"])
+def test_name_that_looks_like_a_connection_string_is_a_path(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert client.blocks(max_items=5).to_parquet(name).rows == 5
+    assert Export.open(name).rows == 5
+
+
 @pytest.mark.parametrize(
     "option",
     [
@@ -100,11 +170,20 @@ def test_path_that_is_not_local_is_refused(query: Any, call: str, path: Any) -> 
         ["verify"],
         ["cassette", "show"],
         ["cassette", "diff"],
+        ["cache", "list", "--directory"],
+        ["address-transactions", "--address"],
     ],
     ids=" ".join,
 )
 @pytest.mark.parametrize(
-    "url", ["hdfs://host/blocks", "gs://user:password@bucket/blocks.csv", "s3://bucket/blocks?password"]
+    "url",
+    [
+        "hdfs://host/blocks",
+        "gs://user:password@bucket/blocks.csv",
+        "s3://bucket/blocks?password",
+        "host=h password=password",
+        "user:password@h/b.csv",
+    ],
 )
 def test_command_refuses_urls(  # noqa: PLR0917 - fixtures
     at_service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, option: list[str], url: str
@@ -112,9 +191,9 @@ def test_command_refuses_urls(  # noqa: PLR0917 - fixtures
     monkeypatch.chdir(tmp_path)
     sent = at_service.request_count
     more = ["-o", "new/"] if "--since" in option else []
-    assert main([*option, url, *more]) == 2
+    assert main([*option, f"@{url}" if "--address" in option else url, *more]) == 2
     error = capsys.readouterr().err
-    assert "must be a local path" in error or "must have no user, query or fragment" in error
+    assert any(problem in error for problem in ("a local path", "must have no user, query or fragment"))
     assert "password" not in error
     assert (at_service.request_count, list(tmp_path.iterdir())) == (sent, [])
 
@@ -275,6 +354,39 @@ def test_command_names_the_option_of_a_path(
     Path("plain").touch()
     assert main(["blocks", *options]) != 0
     assert capsys.readouterr().err == f"chainframe: {message}\n"
+
+
+class Place(str, Enum):  # noqa: UP042 - that has another __str__
+    EXPORT = "of_enum"
+
+
+def test_member_of_an_enum_is_the_path_of_its_value(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    query = client.blocks(max_items=5)
+    query.to_parquet(Place.EXPORT)
+    assert chainframe.exports.read(Place.EXPORT).count_rows() == Export.open(Place.EXPORT).rows == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["of_enum"]
+    shutil.rmtree("of_enum")
+    client.blocks().sync(Place.EXPORT)
+    assert [path.name for path in tmp_path.iterdir()] == ["of_enum"]
+    shutil.rmtree("of_enum")
+    assert cf.Cache(Place.EXPORT).directory == tmp_path / "of_enum"
+
+
+def test_array_without_dimensions_is_no_list(client: cf.Client, tmp_path: Path) -> None:
+    client.blocks(max_items=5).to_parquet(tmp_path / "e")
+    with pytest.raises(cf.InvalidParameterError, match="series must be a directory, an Export or a list of them; got"):
+        chainframe.exports.read(np.array("e"))  # type: ignore[arg-type]
+    export = Export.open(tmp_path / "e")
+    for columns in (np.array("height"), 5):
+        with pytest.raises(cf.InvalidParameterError, match=r"^columns must be a list of names; got"):
+            export.to_arrow(columns=columns)  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidParameterError, match=r"^columns must be among .*; got"):
+        export.to_arrow(columns=pl.DataFrame({"height": ["height"]}))  # type: ignore[arg-type]
+    with pytest.raises(cf.ConfigError, match=r"^port "):
+        LocalService(transactions=1, simulated=True, port=pd.Series([1]))  # type: ignore[arg-type]
 
 
 def test_windows_drive_is_not_a_scheme() -> None:
