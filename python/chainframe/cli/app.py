@@ -43,6 +43,7 @@ SHOWN = 10
 
 
 def main(arguments: Sequence[str]) -> int:
+    before = sys.stdout
     try:
         code = app.main(arguments, prog_name="chainframe", complete_var=COMPLETE, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -53,6 +54,11 @@ def main(arguments: Sequence[str]) -> int:
         return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
         return codes.INTERRUPTED
+    except SystemExit:
+        if sys.stdout is before:
+            raise
+        # click has replaced it, and exits with 1, since the reader of the output has ended.
+        return codes.BROKEN_PIPE
     return int(code or 0)
 
 

@@ -6,15 +6,18 @@ import errno
 import os
 import stat
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 import click
 from click.shell_completion import CompletionItem
 
 from chainframe._arguments import similar
+from chainframe._paths import local_path
+from chainframe.errors import InvalidParameterError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from click import Context, Parameter
 
 
@@ -72,10 +75,12 @@ class Values(click.ParamType["str | list[str]"]):
         """Lines of a file that are not blank. White space within a line is left to the check of its value."""
         name = "standard input" if file in STDIN else file
         try:
-            text = _input() if file in STDIN else _content(Path(file).expanduser())
+            text = _input() if file in STDIN else _content(local_path(file, "FILE"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"{name} cannot be read: {reason}", param, ctx)
+        except InvalidParameterError as error:
+            self.fail(str(error), param, ctx)
         # Not splitlines, which takes form feeds and other characters for ends of lines.
         lines = enumerate(map(str.strip, text.split("\n")), 1)
         return [Line(line, f"line {number} of {name}") for number, line in lines if line]

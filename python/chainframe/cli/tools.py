@@ -95,6 +95,9 @@ def _reporting(function: Callable[..., int]) -> Callable[..., int]:
     def reporting(**given: Any) -> int:  # noqa: ANN401 - click's
         try:
             return function(**given)
+        except BrokenPipeError:
+            # The caller has the exit code for it.
+            raise
         except KeyboardInterrupt:
             echo_error("interrupted")
             return codes.INTERRUPTED

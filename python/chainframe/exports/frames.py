@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
@@ -161,11 +161,15 @@ class Frames:
 
 def _names(columns: object, known: list[str]) -> list[str]:
     """Return the names of known columns, or raise the error of `Query.to_arrow` about others."""
-    if isinstance(columns, str | AbstractSet | Mapping) or not isinstance(columns, Iterable):
+    try:
+        given = list[Any](columns)  # type: ignore[call-overload]
+    except TypeError:
+        given = None
+    if given is None or isinstance(columns, str | AbstractSet | Mapping):
         raise InvalidParameterError(f"must be a list of names; got {short(columns)}", parameter="columns")
     names: list[str] = []
-    for name in columns:
-        if name not in known:
+    for name in given:
+        if not isinstance(name, str) or name not in known:
             raise InvalidParameterError(f"must be among {', '.join(known)}; got {short(name)}", parameter="columns")
         if name in names:
             raise InvalidParameterError(f'must be distinct; got "{name}" twice', parameter="columns")

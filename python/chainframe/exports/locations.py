@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +28,11 @@ def exports_in(series: object) -> Sequence[object]:
     # An Export has a path; its class is above this module.
     if isinstance(series, str | os.PathLike | ObjectPath) or hasattr(series, "path"):
         return [series]
-    if not isinstance(series, Iterable):
+    try:
+        several = list[object](series)  # type: ignore[call-overload]
+    except TypeError:
         message = f"must be a directory, an Export or a list of them; got {type(series).__name__}"
-        raise InvalidParameterError(message, parameter="series")
-    several = list[object](series)
+        raise InvalidParameterError(message, parameter="series") from None
     return [export for export in several if not _is_replaced_without_news(export)] or several
 
 

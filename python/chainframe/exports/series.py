@@ -76,7 +76,9 @@ def read(
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
     members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
-    return _fold([member.verified() for member in members])
+    from chainframe.exports.checked import checked  # noqa: PLC0415 - needs pyarrow
+
+    return checked(_fold([member.verified() for member in members]), lambda: [member.verified() for member in members])
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ class LocalService(_Logged):
         _require("data", data, Mapping | None, "a mapping of calls to their records")
         _check_database(db)
         if simulated:
+            _require("port", port, int, "an integer")
             reject_network({"port": port or None, "compression": compression})
         self._simulated = simulated
         native = _LocalService(

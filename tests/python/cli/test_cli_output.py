@@ -100,6 +100,31 @@ def test_follower_stores_no_position_after_a_pipe_that_was_full(settings: Any, t
     assert not cursor.exists()
 
 
+# Each prints less than a pipe holds.
+SHORT = [
+    ["--help"],
+    ["blocks", "--help"],
+    ["--version"],
+    ["completion", "bash"],
+    ["doctor"],
+    ["height-at", "--time", "2025-01-01T00:00:00Z"],
+    ["blocks", "--max-items", "1"],
+    ["blocks", "--dry-run"],
+]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", SHORT, ids=" ".join)
+def test_reader_that_has_ended_is_the_same_exit_code_of_every_command(
+    settings: Any, arguments: list[str], unbuffered: str
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run(arguments, settings, unbuffered, writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_output_that_was_cut_is_an_error(settings: Any, tmp_path: Path, command: str, unbuffered: str) -> None:

@@ -10,11 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
+from pyarrow import compute as pc
 
 import chainframe as cf
 import chainframe.exports
 from chainframe.exports import Export
+from chainframe.testing import LocalService
 
 USES: dict[str, Callable[[Export, cf.Client], Any]] = {
     "to_arrow": lambda export, _: export.to_arrow(),
@@ -79,3 +83,51 @@ def test_file_that_cannot_be_read_is_an_export_error(
     with pytest.raises(cf.ExportError, match=r"is missing|is damaged|cannot be read: .*export again") as caught:
         getattr(export, to)()
     assert caught.value.path == str(part)
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "to_table": lambda rows: rows.to_table(),
+    "to_table of a filter": lambda rows: rows.filter(pc.field("height") > 0).to_table(),
+    "to_batches": lambda rows: list(rows.to_batches()),
+    "count_rows": lambda rows: rows.count_rows(filter=pc.field("hash") != ""),
+    "head": lambda rows: rows.head(10_000),
+    "take": lambda rows: rows.take(list(range(rows.schema.get_field_index("hash")))),
+    "polars": lambda rows: pl.scan_pyarrow_dataset(rows).collect(),
+}
+
+
+def cut(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize(("damage", "problem"), [(cut, "is damaged"), (Path.unlink, "is missing")])
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("is_corrected", [False, True])
+def test_file_that_is_damaged_after_a_data_set_was_opened_is_named(  # noqa: PLR0917 - fixtures
+    service: LocalService,
+    client: cf.Client,
+    tmp_path: Path,
+    read: str,
+    is_corrected: bool,  # noqa: FBT001
+    damage: Callable[[Path], object],
+    problem: str,
+) -> None:
+    series = tmp_path / "series"
+    client.blocks().to_parquet_series(series, settle=12, max_rows_per_file=20)
+    if is_corrected:
+        service.reorg = (1, 4)
+        client.blocks().first()
+        service.reorg = None
+        client.blocks().to_parquet_series(series, settle=12)
+    rows = chainframe.exports.read(series)
+    damage(series / "export-000000" / "part-000000.parquet")
+    with pytest.raises(cf.ExportError, match=rf"^\S+part-000000.parquet {problem}") as caught:
+        READS[read](rows)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_error_of_a_filter_is_that_of_pyarrow(client: cf.Client, tmp_path: Path) -> None:
+    client.blocks().to_parquet(tmp_path / "e")
+    with pytest.raises(pa.ArrowInvalid, match="No match for FieldRef"):
+        chainframe.exports.read(tmp_path / "e").to_table(filter=pc.field("heigth") > 0)
