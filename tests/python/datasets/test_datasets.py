@@ -13,6 +13,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -409,3 +410,24 @@ def test_cast_that_is_not_possible_for_a_literal_is_possible_for_rows(client: cf
     height = pc.field("height").cast(pa.float64(), safe=False)
     dataset = client.blocks().dataset()
     assert dataset.count_rows(filter=height != -(2.0**62)) == dataset.count_rows()
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "+05:30", "Asia/Kolkata"])
+def test_times_among_which_a_filter_selects_may_have_any_zone_and_unit(
+    queries: dict[str, cf.Query[Any]], tables: dict[str, pa.Table], unit: str, zone: str
+) -> None:
+    table = tables["blocks"]
+    kind: Any = pa.timestamp(unit, zone)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    among = pc.field("block_time").isin(pa.array([table["block_time"][100].as_py()], kind))
+    for wanted in (among, ~among, among & (pc.field("height") > 0)):
+        found = queries["blocks"].dataset().to_table(filter=wanted)
+        assert rows(found) == rows(pyarrow.dataset.dataset(table).to_table(filter=wanted))
+
+
+def test_filter_of_another_type_is_an_error_before_a_request(service: LocalService, client: cf.Client) -> None:
+    sent = service.request_count
+    for wanted in (pc.field("height") > "x", pc.field("block_time") > 5):
+        with pytest.raises(pa.ArrowNotImplementedError):
+            client.blocks().dataset().to_table(filter=wanted)
+    assert service.request_count == sent
