@@ -24,6 +24,9 @@ pub struct Key {
     base_url: String,
     call: &'static str,
     arguments: String,
+    /// Times that all that was kept of the service had been removed when the result was looked up, or began to be read. What was
+    /// read before a later removal may be of the chain that was removed.
+    pub removals: i64,
 }
 
 impl Key {
@@ -38,7 +41,14 @@ impl Key {
     ) -> Self {
         let service = hash(&[&base_url, service]);
         let arguments = query.to_string();
-        Self { digest: hash(&[&service, call, &arguments, declaration]), service, base_url, call, arguments }
+        Self {
+            digest: hash(&[&service, call, &arguments, declaration]),
+            service,
+            base_url,
+            call,
+            arguments,
+            removals: 0,
+        }
     }
 }
 

@@ -38,10 +38,14 @@ const TABLES: &str = "
         service text not null, chain text not null, height integer not null, block_hash text not null,
         primary key (service, chain)
     );
+    create table if not exists removals (service text primary key, number integer not null);
     create index if not exists entries_by_age on entries (read_at);";
 
 /// Bytes of the database.
 const SIZE: &str = "select page_count * page_size from pragma_page_count, pragma_page_size";
+
+/// Times that all that was kept of the service `?1` was removed.
+const REMOVALS: &str = "select coalesce((select number from removals where service = ?1), 0)";
 
 /// Removes the entries that were used the longest time ago, except the latest of up to `?1` bytes together.
 const OLDEST_BEYOND: &str = "
@@ -188,8 +192,9 @@ impl Cache {
         Ok(entry)
     }
 
-    /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds.
-    pub fn put(&self, key: &Key, record: &'static RecordType, entry: &Entry, now: i64) -> Result<(), Failure> {
+    /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds. `false` if the service was removed
+    /// since the result began to be read.
+    pub fn put(&self, key: &Key, record: &'static RecordType, entry: &Entry, now: i64) -> Result<bool, Failure> {
         self.put_below(key, record, entry, now, None)
     }
 
@@ -201,7 +206,7 @@ impl Cache {
         entry: &Entry,
         now: i64,
         below: Option<(&str, &Anchor)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let rows = to_json(record, &entry.rows).map_err(|error| error.to_string())?;
         let facts = serde_json::to_string(&entry.facts).map_err(|error| error.to_string())?;
         let records: usize = entry.rows.iter().map(Columns::rows).sum();
@@ -210,10 +215,12 @@ impl Cache {
         let oldest = self.oldest(now);
         self.with(|connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some((chain, anchor)) = below
-                && anchor_of(&transaction, key, chain)?.as_ref() != Some(anchor)
-            {
-                return Ok(());
+            let is_below = match below {
+                Some((chain, anchor)) => anchor_of(&transaction, key, chain)?.as_ref() == Some(anchor),
+                None => true,
+            };
+            if !is_below || removals_of(&transaction, key)? != key.removals {
+                return Ok(false);
             }
             transaction.execute(
                 "insert or replace into entries values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -237,7 +244,8 @@ impl Cache {
             if size > max_bytes {
                 transaction.execute(OLDEST_BEYOND, params![max_bytes])?;
             }
-            transaction.commit()
+            transaction.commit()?;
+            Ok(true)
         })
     }
 
@@ -255,8 +263,15 @@ impl Cache {
             for table in ["entries", "heads", "anchors"] {
                 transaction.execute(&format!("delete from {table} where service = ?1"), params![key.service])?;
             }
+            let count = "insert into removals values (?1, 1) on conflict do update set number = number + 1";
+            transaction.execute(count, params![key.service])?;
             transaction.commit()
         })
+    }
+
+    /// Times that all that was kept of a service was removed.
+    pub fn removals(&self, key: &Key) -> Result<i64, Failure> {
+        self.with(|connection| removals_of(connection, key))
     }
 
     /// The highest height that was seen of a chain, and when.
@@ -269,13 +284,15 @@ impl Cache {
 
     pub fn saw_head(&self, key: &Key, chain: &str, height: i64, now: i64) -> Result<(), Failure> {
         self.with(|connection| {
-            let statement = "insert into heads values (?1, ?2, ?3, ?4) on conflict do update \
-                             set height = max(height, excluded.height), seen_at = max(seen_at, excluded.seen_at)";
-            connection.execute(statement, params![key.service, chain, height, now]).map(|_| ())
+            let statement = format!(
+                "insert into heads select ?1, ?3, ?4, ?5 where ({REMOVALS}) = ?2 on conflict do update \
+                 set height = max(height, excluded.height), seen_at = max(seen_at, excluded.seen_at)"
+            );
+            connection.execute(&statement, params![key.service, key.removals, chain, height, now]).map(|_| ())
         })
     }
 
-    /// The highest settled block of a chain whose hash is known.
+    /// The highest settled block of a chain whose hash is known. None if the service was removed since the key was looked up.
     pub fn anchor(&self, key: &Key, chain: &str) -> Result<Option<Anchor>, Failure> {
         self.with(|connection| anchor_of(connection, key, chain))
     }
@@ -283,11 +300,12 @@ impl Cache {
     /// Keeps the block if it is higher than the one that is kept.
     pub fn raise_anchor(&self, key: &Key, chain: &str, anchor: &Anchor) -> Result<(), Failure> {
         self.with(|connection| {
-            let statement = "insert into anchors values (?1, ?2, ?3, ?4) on conflict do update \
-                             set height = excluded.height, block_hash = excluded.block_hash \
-                             where excluded.height > anchors.height";
-            let parameters = params![key.service, chain, anchor.height, anchor.block_hash];
-            connection.execute(statement, parameters).map(|_| ())
+            let statement = format!(
+                "insert into anchors select ?1, ?3, ?4, ?5 where ({REMOVALS}) = ?2 on conflict do update \
+                 set height = excluded.height, block_hash = excluded.block_hash where excluded.height > anchors.height"
+            );
+            let parameters = params![key.service, key.removals, chain, anchor.height, anchor.block_hash];
+            connection.execute(&statement, parameters).map(|_| ())
         })
     }
 
@@ -337,9 +355,14 @@ impl Cache {
     }
 }
 
+fn removals_of(connection: &Connection, key: &Key) -> rusqlite::Result<i64> {
+    connection.query_row(REMOVALS, params![key.service], |row| row.get(0))
+}
+
 fn anchor_of(connection: &Connection, key: &Key, chain: &str) -> rusqlite::Result<Option<Anchor>> {
-    let query = "select height, block_hash from anchors where service = ?1 and chain = ?2";
-    let found = connection.query_row(query, params![key.service, chain], |row| {
+    let query =
+        format!("select height, block_hash from anchors where service = ?1 and ({REMOVALS}) = ?2 and chain = ?3");
+    let found = connection.query_row(&query, params![key.service, key.removals, chain], |row| {
         Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? })
     });
     found.optional()

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -19,8 +18,6 @@ const VALID: Duration = Duration::from_secs(60);
 pub struct CacheChecks {
     /// By the name of the chain.
     checks: ForkSafeMutex<HashMap<String, Check>>,
-    /// Number of times that all of a service was removed from the cache.
-    discards: AtomicU64,
     /// Held during a comparison.
     comparing: PerProcess<Arc<Mutex<()>>>,
 }
@@ -45,16 +42,6 @@ impl CacheChecks {
     pub async fn compare(&self) -> OwnedMutexGuard<()> {
         let Ok(comparing) = self.comparing.get(|| Ok::<_, Infallible>(Arc::default()));
         comparing.lock_owned().await
-    }
-
-    /// Counts the removal of all that is kept of a service.
-    pub fn discarded(&self) {
-        self.discards.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Number of removals so far. A result that was read before one may be of the chain that was removed.
-    pub fn discards(&self) -> u64 {
-        self.discards.load(Ordering::Relaxed)
     }
 
     pub fn add(&self, chain: &str, anchor: Anchor, time: i64) {

@@ -57,6 +57,29 @@ fn entries_are_kept_apart_by_query_and_service_and_discarded_by_service() {
 }
 
 #[test]
+fn nothing_is_kept_that_was_read_before_its_service_was_discarded() {
+    let directory = Directory::new("removals");
+    let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+    let anchor = Anchor { height: 7, block_hash: "0x7".to_owned() };
+    let mut reading = key("a", 1);
+    cache.raise_anchor(&reading, "MAIN", &anchor).unwrap();
+    cache.discard_service(&key("a", 2)).unwrap();
+    for is_begun_again in [false, true] {
+        if is_begun_again {
+            reading.removals = cache.removals(&reading).unwrap();
+        }
+        cache.raise_anchor(&reading, "MAIN", &anchor).unwrap();
+        cache.saw_head(&reading, "MAIN", 9, 0).unwrap();
+        assert_eq!(cache.put(&reading, block(), &entry(3, 0), 0).unwrap(), is_begun_again);
+        assert_eq!(count(&cache, &reading, 0), is_begun_again.then_some(3));
+        assert_eq!(cache.anchor(&reading, "MAIN").unwrap(), is_begun_again.then(|| anchor.clone()));
+        assert_eq!(cache.head(&reading, "MAIN").unwrap(), is_begun_again.then_some((9, 0)));
+    }
+    // What was looked up before is not compared with the anchor of the chain that was found since.
+    assert_eq!(cache.anchor(&key("a", 2), "MAIN").unwrap(), None);
+}
+
+#[test]
 fn old_entries_and_those_of_the_future_are_not_returned() {
     let directory = Directory::new("age");
     let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();

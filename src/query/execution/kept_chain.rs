@@ -62,8 +62,12 @@ impl KeptChain<'_> {
     /// Removes all that is kept of the service: its chain has changed below the settled heights.
     pub async fn discard(&self) {
         note(self.report, "What was kept contradicted the service, and was removed");
-        self.query.client().cache_checks().discarded();
         self.noted(|| self.cache.discard_service(self.key)).await;
+    }
+
+    /// Times that all that was kept of the service was removed.
+    pub async fn removals(&self) -> Option<i64> {
+        self.noted(|| self.cache.removals(self.key)).await
     }
 
     /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
@@ -81,20 +85,16 @@ impl KeptChain<'_> {
     }
 
     /// Makes a settled block the anchor. The one that is kept is compared after the block was read: if the chain still has
-    /// it, what is kept below it is of the same chain. `is_removed` tells whether the cache was emptied since the block was read.
-    /// Returns true if the block is not above the anchor now.
-    pub async fn anchor_by_request(&self, found: &Anchor, is_removed: impl Fn() -> bool) -> bool {
+    /// it, what is kept below it is of the same chain. Returns true if the block is not above the anchor now.
+    pub async fn anchor_by_request(&self, found: &Anchor) -> bool {
         if let Some(kept) = self.anchor().await {
             if kept.height >= found.height {
                 return true;
             }
             // The query does not fail with it: its result is complete.
-            if self.compared(&kept).await.is_err() {
+            if !matches!(self.compared(&kept).await, Ok(Some(_))) {
                 return false;
             }
-        }
-        if is_removed() {
-            return false;
         }
         self.raise_anchor(found).await;
         true

@@ -204,7 +204,7 @@ struct KeptPositions<'q> {
 impl KeptPositions<'_> {
     /// Returns the height of the last block that is not later than a time.
     async fn get(&mut self, time: i64) -> Result<Option<i64>, Error> {
-        let key = self.key(time);
+        let Some(key) = self.key(time).await else { return Ok(None) };
         let chain = self.chain(&key);
         let entry = chain.noted(|| self.cache.get(&key, self.list.record(), now(self.list.client()))).await;
         let Some(Entry { facts, .. }) = entry.flatten() else { return Ok(None) };
@@ -233,9 +233,9 @@ impl KeptPositions<'_> {
         if !is_settled(next.height, newest.height, self.cache.settle()) {
             return;
         }
-        let key = self.key(time);
+        let Some(key) = self.key(time).await else { return };
         let chain = self.chain(&key);
-        if !chain.anchor_by_request(&next, || false).await {
+        if !chain.anchor_by_request(&next).await {
             return;
         }
         let Some(anchor) = chain.anchor().await else { return };
@@ -250,9 +250,12 @@ impl KeptPositions<'_> {
         chain.noted(|| self.cache.put_below(&key, self.list.record(), &entry, now, below)).await;
     }
 
-    fn key(&self, time: i64) -> Key {
+    /// `None` if the cache cannot be used.
+    async fn key(&self, time: i64) -> Option<Key> {
         let asked = serde_json::json!({ "chain": self.list.chain(), "time": time });
-        key(&self.list, "height_at", &asked)
+        let mut key = key(&self.list, "height_at", &asked);
+        key.removals = self.chain(&key).removals().await?;
+        Some(key)
     }
 
     fn chain<'a>(&'a self, key: &'a Key) -> KeptChain<'a> {

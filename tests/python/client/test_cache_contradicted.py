@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -196,3 +197,26 @@ def test_range_that_ends_below_a_block_that_was_seen_is_incomplete_and_not_kept(
         chain.rows = [row(height) for height in range(70, 0, -1)]
         server.on("transactions", chain)
         assert [record.height for record in query.collect()] == list(range(30, 71))
+
+
+def test_result_of_a_chain_that_another_client_has_found_replaced_is_not_kept(tmp_path: Path) -> None:
+    """While a block is requested the chain is replaced, and another client with the same cache reads the new one."""
+    with StrictServer() as server, ExitStack() as stack:
+        chain = "b"
+        kept = cf.Cache(tmp_path, settle=10)
+        clients = [stack.enter_context(server.client(cache=kept)) for _ in range(4)]
+
+        def blocks(request: Request) -> Response:
+            nonlocal chain
+            height = request.query.get("height", "100")
+            row = {"height": height, "hash": f"0x{chain}{height}", "blockTime": "1788000000000"}
+            if (height, chain) == ("20", "b"):
+                chain = "c"
+                assert [block.hash for block in clients[1].blocks(height=50).collect()] == ["0xc50"]
+            return page_of("blocks", [row], limit=request.query["limit"], totalPage="1", total="1")
+
+        server.on("blocks", blocks)
+        clients[0].blocks(height=50).collect()
+        assert [block.hash for block in clients[2].blocks(height=20).collect()] == ["0xb20"]
+        for _ in range(2):
+            assert [block.hash for block in clients[3].blocks(height=20).collect()] == ["0xc20"]

@@ -9,7 +9,7 @@ use crate::columns::Projection;
 use crate::interface::{RecordType, ResultLimit};
 use crate::message::Message;
 use crate::query::evidence::{Evidence, Part};
-use crate::query::execution::kept_chain::{KeptChain, key, note, now};
+use crate::query::execution::kept_chain::{KeptChain, READ_DURING_REMOVAL, key, note, now};
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::reasons::age_limit;
 use crate::query::execution::run::{Run, evidence_of};
@@ -84,10 +84,8 @@ pub(super) struct CachedRead {
     /// When it began, in Unix milliseconds.
     pub started: i64,
     pub kind: CachedKind,
-    /// Number of removals from the cache when this read began.
-    discards_before: u64,
-    /// Number of removals from the cache when the run began to read what is not known.
-    discards: u64,
+    /// Number of removals from the cache when the result was looked up.
+    removals_before: i64,
     /// Records that were kept of the result, if they were not served: the service may contradict them.
     pub contradicted: Option<Contradicted>,
 }
@@ -106,18 +104,7 @@ impl CachedRead {
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
         let key = key_of(start)?;
-        let discards = query.client().cache_checks().discards();
-        Ok(Some(Self {
-            cache,
-            query,
-            key,
-            record,
-            started,
-            kind,
-            discards_before: discards,
-            discards,
-            contradicted: None,
-        }))
+        Ok(Some(Self { cache, query, key, record, started, kind, removals_before: 0, contradicted: None }))
     }
 
     /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
@@ -132,7 +119,9 @@ impl CachedRead {
             }
             CachedKind::Fixed => self.known_fixed(run).await?,
         };
-        self.discards = self.query.client().cache_checks().discards();
+        if known.is_none() {
+            self.key.removals = self.removals(run).await;
+        }
         Ok(known)
     }
 
@@ -147,12 +136,13 @@ impl CachedRead {
     }
 
     /// Keeps the records of a run that was read to its end.
-    pub async fn finish(self, run: &Run, records: &Records) -> Result<(), Error> {
+    pub async fn finish(mut self, run: &Run, records: &Records) -> Result<(), Error> {
         self.compare_contradicted(run, records).await;
         match &self.kind {
             CachedKind::List(_) if run.is_divided() => note(run.report(), DIVIDED),
             CachedKind::List(Some(shape)) if self.has_all(run, records)? => {
-                self.keep_list(run, records, *shape, self.started).await;
+                let shape = *shape;
+                self.keep_list(run, records, shape, self.started).await;
             }
             CachedKind::List(_) => note(run.report(), INCOMPLETE),
             CachedKind::Heights(range) => self.finish_heights(run, records, range).await?,
@@ -186,7 +176,7 @@ impl CachedRead {
     /// reorganized there: a block that is known shows it.
     async fn num_missing_of_empty(&self, run: &Run, kept: &Contradicted) -> usize {
         let settled = kept.num_settled();
-        if settled == 0 || self.query.client().cache_checks().discards() != self.discards_before {
+        if settled == 0 || self.removals(run).await != self.removals_before {
             return 0;
         }
         let Some(anchor) = self.chain(run).anchor().await else { return settled };
@@ -195,20 +185,22 @@ impl CachedRead {
         if is_replaced { 0 } else { settled }
     }
 
+    /// Number of removals from the cache; -1, with which nothing is kept, if the cache cannot be used.
+    pub async fn removals(&self, run: &Run) -> i64 {
+        self.chain(run).removals().await.unwrap_or(-1)
+    }
+
     /// Returns the entry of the result.
-    pub async fn held(&self, run: &Run) -> Option<Entry> {
+    pub async fn held(&mut self, run: &Run) -> Option<Entry> {
+        // Before the entry: what is kept after a removal is not taken for what was kept before.
+        self.key.removals = self.removals(run).await;
+        self.removals_before = self.key.removals;
         self.chain(run).noted(|| self.cache.get(&self.key, self.record, self.started)).await.flatten()
     }
 
     /// The chain that the cache has results of.
     pub fn chain<'a>(&'a self, run: &'a Run) -> KeptChain<'a> {
         KeptChain { cache: &self.cache, key: &self.key, query: &self.query, report: run.report() }
-    }
-
-    /// True if the cache was emptied since this read began, because the chain had changed: the records may be of the old
-    /// chain.
-    pub fn is_of_removed(&self) -> bool {
-        self.query.client().cache_checks().discards() != self.discards
     }
 
     /// True if the records are all that the API has. A list of an address may be complete but for what is too old for it.
@@ -268,7 +260,11 @@ impl CachedRead {
     /// Keeps a result.
     pub async fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
         let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
-        self.chain(run).noted(|| self.cache.put(&self.key, self.record, &entry, now(self.query.client()))).await;
+        let now = now(self.query.client());
+        let is_kept = self.chain(run).noted(|| self.cache.put(&self.key, self.record, &entry, now)).await;
+        if is_kept == Some(false) {
+            note(run.report(), READ_DURING_REMOVAL);
+        }
     }
 
     /// Reads the first pages of a list, newest record first, until they meet what is kept of it.
@@ -340,7 +336,7 @@ impl CachedRead {
     }
 
     /// Keeps a list, and the highest settled block that it shows.
-    async fn keep_list(&self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
+    async fn keep_list(&mut self, run: &Run, records: &Records, shape: Shape, read_at: i64) {
         if let Some(settled) = Settled::of(records, self.cache.settle()) {
             self.chain(run).saw_head(settled.top).await;
             self.anchor_by_list(run, records, settled.height).await;
@@ -350,12 +346,15 @@ impl CachedRead {
 
     /// Makes the highest settled block of a list the anchor, if the list shows that it is of the same chain as the anchor
     /// that is kept.
-    async fn anchor_by_list(&self, run: &Run, records: &Records, settled: i64) {
+    async fn anchor_by_list(&mut self, run: &Run, records: &Records, settled: i64) {
         let Some(found) = highest_block(records, settled) else { return };
         if let Some(kept) = self.chain(run).anchor().await {
             match highest_block(records, kept.height) {
                 Some(shown) if shown == kept => {}
-                Some(shown) if shown.height == kept.height => self.chain(run).discard().await,
+                Some(shown) if shown.height == kept.height => {
+                    self.chain(run).discard().await;
+                    self.key.removals = self.removals(run).await;
+                }
                 _ => return,
             }
         }

@@ -184,16 +184,14 @@ impl CachedRead {
     /// Makes the highest settled block of the records the anchor. `false` if the records, which do not show of which chain they are,
     /// may be of another one than what is kept.
     async fn anchor_by_records(&self, run: &Run, records: &Records, settled: i64) -> bool {
-        let is_anchored = match highest_block(records, settled) {
-            Some(found) => self.chain(run).anchor_by_request(&found, || self.is_of_removed()).await,
-            None => true,
-        };
-        if self.is_of_removed() {
-            note(run.report(), READ_DURING_REMOVAL);
-        } else if !is_anchored {
-            note(run.report(), "The chain could not be compared with what is kept, and the result is not kept");
+        let Some(found) = highest_block(records, settled) else { return true };
+        let is_anchored = self.chain(run).anchor_by_request(&found).await;
+        if !is_anchored {
+            let is_removed = self.removals(run).await != self.key.removals;
+            let not_compared = "The chain could not be compared with what is kept, and the result is not kept";
+            note(run.report(), if is_removed { READ_DURING_REMOVAL } else { not_compared });
         }
-        is_anchored && !self.is_of_removed()
+        is_anchored
     }
 }
 
