@@ -107,9 +107,8 @@ impl<'c> ChainHeights<'c> {
     /// The first block, if the list reaches back to it or it has one of the lowest heights.
     pub async fn first(&mut self) -> Result<Option<i64>, Error> {
         let Some(newest) = self.newest().await? else { return Ok(None) };
-        let pages = self.first_page().await?.pages;
-        if let (Some(oldest), true) = self.oldest(pages, true).await? {
-            return Ok(Some(oldest.height));
+        if let Some(first) = self.first_listed().await? {
+            return Ok(Some(first));
         }
         for height in LOWEST.filter(|height| *height <= newest.height) {
             if self.block(height).await?.is_some() {
@@ -117,6 +116,13 @@ impl<'c> ChainHeights<'c> {
             }
         }
         Ok(None)
+    }
+
+    /// The lowest height of the list, if it reaches back to the first block that the API has.
+    pub async fn first_listed(&mut self) -> Result<Option<i64>, Error> {
+        let pages = self.first_page().await?.pages;
+        let (oldest, reaches_back) = self.oldest(pages, true).await?;
+        Ok(oldest.filter(|_| reaches_back).map(|oldest| oldest.height))
     }
 
     /// The records that responses showed since the last call; none if they are of another list than that of the query.

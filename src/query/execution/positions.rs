@@ -83,6 +83,11 @@ impl<'q> Positions<'q> {
         self.heights.newest().await
     }
 
+    /// The lowest height of the list, if it reaches back to the first block that the API has.
+    pub async fn first_listed(&mut self) -> Result<Option<i64>, Error> {
+        self.heights.first_listed().await
+    }
+
     /// True if a response showed a block that is earlier than one below it.
     pub fn has_falling_times(&self) -> bool {
         self.heights.has_falling_times()

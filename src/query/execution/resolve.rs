@@ -13,6 +13,9 @@ use crate::query::results::{SharedReport, TimePosition};
 /// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
 const RECENT: i64 = 364 * 86_400_000;
 
+/// Heights of a range, each of which is a request, from which on one more request may show that the first of them have no records.
+const MANY_HEIGHTS: i64 = 1_000;
+
 /// Height of the newest block of a chain that shows no block.
 const NO_BLOCK: i64 = -1;
 
@@ -135,7 +138,12 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
                 Some(first)
             }
         },
-        None => start_height,
+        None => match start_height.zip(end) {
+            Some((start, end)) if is_expanded && end - start >= MANY_HEIGHTS => {
+                heights.first_listed().await?.map(|first| first.max(start)).or(start_height)
+            }
+            _ => start_height,
+        },
     };
     if (start_time.is_some() || end_time.is_some()) && heights.has_falling_times() {
         report.add_reason(FALLING_TIMES);

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
-from strict_server import Request, Response, Script, StrictServer, envelope, page_of, rows_of
+from strict_server import Request, Response, Script, StrictServer, envelope, error, page_of, rows_of
 
 CAP = 10_000
 
@@ -167,3 +167,28 @@ def test_empty_block_is_requested_twice(server: StrictServer) -> None:
     records = server.client(max_retries=2).transactions(start_height=4, end_height=6).collect()
     assert [record.height for record in records] == [4, 5, 6]
     assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(("pages", "expected"), [("1", 13), ("200", 3)])
+def test_range_of_many_heights_begins_with_the_first_block_of_a_list_within_the_window(
+    server: StrictServer, pages: str, expected: int
+) -> None:
+    """A list as long as the result window says nothing of the heights below."""
+    heights = range(5_000, 4_989, -1)
+
+    def respond(request: Request) -> Response:
+        height = request.query.get("height")
+        if height and int(height) < 4_990:
+            return error(401, "50113")
+        shown = [each for each in heights if height in {None, str(each)}]
+        rows = [{"txid": f"0x{each}", "height": str(each), "transactionTime": str(10**12 + each)} for each in shown]
+        return page_of("transactions", rows, limit="50", page=request.query["page"], totalPage="1" if height else pages)
+
+    server.on("transactions", respond)
+    query = server.client(concurrency=1).transactions(start_height=3)
+    if pages == "1":
+        assert [record.height for record in query.collect()] == [*reversed(heights)]
+    else:
+        with pytest.raises(cf.AuthenticationError):
+            query.collect()
+    assert len(server.requests) == expected
