@@ -73,8 +73,8 @@ class FileRequest:
             "storage_options": self.storage_options,
             "columns": self.columns,
             "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
-            # Read once and removed.
-            "encoding": Encoding("lz4", has_dictionaries=False),
+            # Read once and removed. Groups are small, since pyarrow takes four times the memory of one to write it.
+            "encoding": Encoding("lz4", ROWS, has_dictionaries=False),
             # The file may be one that only its owner may read.
             "permissions": 0o700,
         }
@@ -127,6 +127,8 @@ class FileRequest:
 
     def assemble(self, export: Export) -> Export:
         """Writes the parts of an export to the file, and removes them."""
+        # The copy takes the place of the last part.
+        release_memory()
         try:
             self._replace(lambda sink: self._copy(export.parts, sink))
         except ExportError:

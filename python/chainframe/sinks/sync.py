@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 COMMIT_ROWS = 65_536
 """Rows after which a commit is made. One height is never split."""
-COMMIT_ROWS_OF_SET = 32_768
-"""Rows after which a commit of a set is made. Twice as many take 10 MiB more beside the positions of its lists."""
+COMMIT_ROWS_OF_SET = 8_192
+"""Rows after which a commit of a set is made. Twice as many take 3 MiB more beside the positions of its lists."""
 
 
 @dataclass(frozen=True)
@@ -324,8 +324,9 @@ class _SyncedSet(_SyncedList):
             self._reached = self._follow._positions  # noqa: SLF001
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
+        # The text of the positions takes the place of the responses, and the rows of the next commit that of the text.
+        release_memory()
         super().commit(cursor, is_last=is_last)
-        # Before the rows of the next commit are fetched.
         release_memory()
 
     def _cursor_after(self, taken: list[Taken]) -> str:

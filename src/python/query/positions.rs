@@ -19,14 +19,16 @@ impl Positions {
         self.0 == other.0
     }
 
-    fn to_json(&self) -> String {
-        self.0.to_json()
+    /// Returns the JSON. It exists once: a string of Rust would be a second copy.
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = py.import("io")?.call_method0("StringIO")?;
+        self.write_pieces(|piece| text.call_method1("write", (String::from_utf8_lossy(piece),)).map(drop))?;
+        text.call_method0("getvalue")
     }
 
     /// Writes the JSON to a file, piece by piece.
     fn write(&self, file: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut to = BufWriter::with_capacity(PIECE, PythonFile(file));
-        self.0.write_spaced(&mut to).and_then(|()| to.flush()).map_err(PyErr::from)
+        self.write_pieces(|piece| file.call_method1("write", (PyBytes::new(file.py(), piece),)).map(drop))
     }
 
     /// The positions of the lists that moved after `before`.
@@ -61,11 +63,19 @@ pub fn _split_positions<'py>(py: Python<'py>, json: &[u8], member: &str) -> Opti
 /// Bytes that a file of Python is given at a time.
 const PIECE: usize = 64 << 10;
 
-struct PythonFile<'a, 'py>(&'a Bound<'py, PyAny>);
+impl Positions {
+    /// Passes the JSON, which is ASCII, on in pieces.
+    fn write_pieces(&self, write: impl FnMut(&[u8]) -> PyResult<()>) -> PyResult<()> {
+        let mut to = BufWriter::with_capacity(PIECE, Pieces(write));
+        self.0.write_spaced(&mut to).and_then(|()| to.flush()).map_err(PyErr::from)
+    }
+}
 
-impl Write for PythonFile<'_, '_> {
+struct Pieces<W>(W);
+
+impl<W: FnMut(&[u8]) -> PyResult<()>> Write for Pieces<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.call_method1("write", (PyBytes::new(self.0.py(), bytes),))?;
+        self.0(bytes)?;
         Ok(bytes.len())
     }
 

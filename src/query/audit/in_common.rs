@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::query::hashed::HashedMap;
 
-/// Records, and blocks of lists, up to which lists are compared: they take up to ten megabytes.
-const KEPT: usize = 1 << 16;
+/// Records, and blocks of lists, up to which lists are compared: they take up to seven megabytes. A table doubles beyond seven
+/// eighths of a power of two.
+const KEPT: usize = 7 << 13;
 
 /// The blocks of the records of one list.
 #[derive(Debug)]

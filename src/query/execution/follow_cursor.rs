@@ -34,7 +34,7 @@ pub(super) enum Position {
 
 /// Characters of the position of a list beside its fingerprints, and of one of them.
 const LENGTH: usize = 280;
-const FINGERPRINT_LENGTH: usize = 43;
+const FINGERPRINT_LENGTH: usize = 20;
 
 impl Position {
     /// About the length of the position of a list as text.
@@ -91,7 +91,7 @@ pub struct FollowCursor {
 
 impl Sealed for FollowCursor {
     const PARAMETER: &'static str = "start";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const VERSION_MEMBER: &'static str = "follow";
     const FORM: &'static str = "must be \"now\", \"beginning\", an Export, or the cursor of a follower";
     const OTHER_MEMBER: &'static str = "version";

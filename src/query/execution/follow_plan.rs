@@ -29,6 +29,8 @@ use crate::query::snapshot::{End, Rows};
 /// Delivered heights that are remembered beyond twice the settle distance. Without that distance, they are all by which a
 /// replaced block is noticed; each of them makes every cursor longer.
 const REMEMBERED: usize = 16;
+/// Delivered heights of each list of a set that are remembered below the settle distance: thousands of lists have one cursor.
+const REMEMBERED_OF_SET: usize = 8;
 /// Largest settle distance: the remembered heights are part of a cursor.
 const MAX_SETTLE: u64 = 10_000;
 
@@ -61,7 +63,7 @@ impl FollowOptions {
     /// As many as the API lets one page through, as a rule.
     pub const MAX_ROWS: u64 = 10_000;
 
-    /// Delivered heights that are remembered with a settle distance.
+    /// Most delivered heights that are remembered with a settle distance.
     pub fn num_remembered(settle: u64) -> usize {
         2 * settle as usize + REMEMBERED
     }
@@ -158,7 +160,10 @@ impl FollowPlan {
             },
             page_size: list_spec(&list, None).page_size,
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
-            remembered: FollowOptions::num_remembered(options.settle),
+            remembered: match shared {
+                None => options.settle as usize + REMEMBERED,
+                Some(_) => REMEMBERED_OF_SET,
+            },
             is_of_set: shared.is_some(),
         };
         Ok(Self { query, list, spec, max_in_flight: usize::MAX, shown: ShownLog::default(), shared })

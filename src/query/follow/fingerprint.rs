@@ -42,16 +42,17 @@ pub fn page_hash(rows: &[RowFacts]) -> u64 {
     })
 }
 
-/// The records of one height, in any order. Numbers that are not known are 0.
+/// The records of one height, in any order. Numbers that are not known are 0. They have 32 bits: a set has many fingerprints, and
+/// other records of a height differ in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     pub height: i64,
-    pub keys: u64,
-    pub block: u64,
-    pub content: u64,
+    pub keys: u32,
+    pub block: u32,
+    pub content: u32,
 }
 
-/// Fingerprints in a cursor: their bytes as one string. A set of lists has many, and JSON has twice the characters for them.
+/// Fingerprints in a cursor: their bytes as one string. A set of lists has many, and JSON has four times the characters for them.
 pub(super) mod packed {
     use std::collections::VecDeque;
 
@@ -62,26 +63,63 @@ pub(super) mod packed {
 
     use super::Fingerprint;
 
-    const NUMBER: usize = size_of::<u64>();
+    const NUMBER: usize = size_of::<u32>();
+    /// A byte of a distance has seven bits; this one says that others follow.
+    const MORE: u8 = 0x80;
 
     pub fn serialize<S: Serializer>(known: &VecDeque<Fingerprint>, serializer: S) -> Result<S::Ok, S::Error> {
-        let numbers = known.iter().flat_map(|of| [of.height as u64, of.keys, of.block, of.content]);
-        let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        let mut bytes = Vec::with_capacity(known.len() * 4 * NUMBER);
+        let mut before = 0;
+        for fingerprint in known {
+            put_distance(&mut bytes, fingerprint.height.wrapping_sub(before) as u64);
+            before = fingerprint.height;
+            for number in [fingerprint.keys, fingerprint.block, fingerprint.content] {
+                bytes.extend(number.to_le_bytes());
+            }
+        }
         serializer.serialize_str(&STANDARD.encode(bytes))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VecDeque<Fingerprint>, D::Error> {
         let bytes = STANDARD.decode(String::deserialize(deserializer)?).map_err(D::Error::custom)?;
-        let (numbers, rest) = bytes.as_chunks::<NUMBER>();
-        let (fingerprints, more) = numbers.as_chunks::<4>();
-        if !rest.is_empty() || !more.is_empty() {
-            return Err(D::Error::custom("a fingerprint is cut"));
+        let mut known: VecDeque<Fingerprint> = VecDeque::new();
+        let mut bytes = bytes.as_slice();
+        while !bytes.is_empty() {
+            let before = known.back().map_or(0, |last| last.height);
+            known.push_back(take(&mut bytes, before).ok_or_else(|| D::Error::custom("a fingerprint is cut"))?);
         }
-        let known = fingerprints.iter().map(|numbers| {
-            let [height, keys, block, content] = numbers.map(u64::from_le_bytes);
-            Fingerprint { height: height as i64, keys, block, content }
-        });
-        Ok(known.collect())
+        Ok(known)
+    }
+
+    fn take(bytes: &mut &[u8], before: i64) -> Option<Fingerprint> {
+        let height = before.wrapping_add(take_distance(bytes)? as i64);
+        let (numbers, rest) = bytes.split_first_chunk::<{ 3 * NUMBER }>()?;
+        *bytes = rest;
+        let (numbers, _) = numbers.as_chunks::<NUMBER>();
+        let &[keys, block, content] = numbers else { return None };
+        let [keys, block, content] = [keys, block, content].map(u32::from_le_bytes);
+        Some(Fingerprint { height, keys, block, content })
+    }
+
+    fn put_distance(bytes: &mut Vec<u8>, mut distance: u64) {
+        while distance >= u64::from(MORE) {
+            bytes.push(distance as u8 | MORE);
+            distance >>= 7;
+        }
+        bytes.push(distance as u8);
+    }
+
+    fn take_distance(bytes: &mut &[u8]) -> Option<u64> {
+        let mut distance = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let (byte, rest) = bytes.split_first()?;
+            *bytes = rest;
+            distance |= u64::from(byte & !MORE) << shift;
+            if byte & MORE == 0 {
+                return Some(distance);
+            }
+        }
+        None
     }
 }
 
@@ -100,21 +138,21 @@ impl Fingerprint {
 
     /// Fingerprint of records of which only the keys are known.
     pub fn of_keys(height: i64, keys: impl IntoIterator<Item = u64>) -> Self {
-        let keys = keys.into_iter().fold(0, |sum: u64, key| sum.wrapping_add(spread(key)));
+        let keys = keys.into_iter().fold(0, |sum: u32, key| sum.wrapping_add(spread(key) as u32));
         Self { height, keys, ..Self::default() }
     }
 
     pub fn add(&mut self, row: &RowFacts) {
-        self.keys = self.keys.wrapping_add(spread(row.key));
-        self.content = self.content.wrapping_add(spread(row.content));
+        self.keys = self.keys.wrapping_add(spread(row.key) as u32);
+        self.content = self.content.wrapping_add(spread(row.content) as u32);
         if row.block != 0 {
-            self.block = self.block.wrapping_add(spread(row.block));
+            self.block = self.block.wrapping_add(spread(row.block) as u32);
         }
     }
 
     /// The `block` of that many records of one block.
-    pub fn block_of(block: u64, rows: u64) -> u64 {
-        spread(block).wrapping_mul(rows)
+    pub fn block_of(block: u64, rows: u64) -> u32 {
+        spread(block).wrapping_mul(rows) as u32
     }
 
     /// True if the records are the same, as far as both fingerprints know.
@@ -143,16 +181,27 @@ mod tests {
 
     #[test]
     fn packed_fingerprints_are_the_same_when_they_are_read() {
-        let known = (0..40).map(|height| Fingerprint { height, keys: u64::MAX - 1, block: 2, content: u64::MAX / 3 });
-        let known = Known(known.collect());
+        let heights = [i64::MIN, -1, 0, 1, 127, 128, 20_000_000, i64::MAX];
+        let known = heights.map(|height| Fingerprint { height, keys: u32::MAX - 1, block: 2, content: u32::MAX / 3 });
+        let known = Known(known.into());
         let json = serde_json::to_string(&known).unwrap();
         assert_eq!(serde_json::from_str::<Known>(&json).unwrap(), known);
-        assert_eq!(serde_json::to_string(&Known([Fingerprint::new(1)].into())).unwrap().len(), 46);
+    }
+
+    /// The cursor of a set of 10,000 lists has 400,000 of them.
+    #[test]
+    fn packed_fingerprint_takes_twenty_characters() {
+        let known = (0..40).map(|index| Fingerprint::new(20_000_000 + 5_000 * index));
+        let json = serde_json::to_string(&Known(known.collect())).unwrap();
+        assert_eq!(json.len(), 2 + (40_usize * 14 + 2).div_ceil(3) * 4);
     }
 
     #[test]
     fn packed_fingerprints_that_are_cut_are_refused() {
-        for json in ["\"AQAAAAAAAAA=\"", "\"AQAAAAAAAA==\"", "\"AQ\"", "\"é\"", "[[1,2,3,4]]", "null"] {
+        let whole = serde_json::to_string(&Known([Fingerprint::new(300)].into())).unwrap();
+        serde_json::from_str::<Known>(&whole).unwrap();
+        let cut = ["\"AQAAAAAAAAA=\"", "\"rAI=\"", "\"////////////////\"", "\"AQ\"", "\"é\"", "[[1,2,3,4]]", "null"];
+        for json in cut {
             serde_json::from_str::<Known>(json).unwrap_err();
         }
         assert_eq!(serde_json::from_str::<Known>("\"\"").unwrap().0, []);

@@ -120,7 +120,7 @@ impl Follower {
             return Ok(Vec::new());
         }
         let first = state.position().saturating_add(1);
-        let mut event = Self::deliver(state, &reading, up_to, self.spec.remembered);
+        let mut event = Self::deliver(&self.spec, state, &reading, up_to);
         if up_to < first && up_to < self.range_end() {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };

@@ -354,7 +354,7 @@ impl Follower {
     fn deliver_reading(&mut self, mut events: Vec<Event>) -> Vec<Event> {
         let Some(mut state) = self.state.take() else { return events };
         let top = self.round.reading.top().unwrap_or(i64::MIN);
-        events.extend(Self::deliver(&mut state, &self.round.reading, self.round.target, self.spec.remembered));
+        events.extend(Self::deliver(&self.spec, &mut state, &self.round.reading, self.round.target));
         state.set_last_round(self.last_round(top, state.position()));
         // A follower that continues after the last event knows the first page that led to it.
         if let Some(last) = events.last_mut() {
@@ -366,14 +366,14 @@ impl Follower {
         events
     }
 
-    pub(super) fn deliver(state: &mut FollowState, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
+    pub(super) fn deliver(spec: &FollowSpec, state: &mut FollowState, reading: &Reading, up_to: i64) -> Option<Event> {
         let above = state.position();
         if up_to <= above {
             return None;
         }
         let overlap = state.overlap().cloned();
         let has_records = reading.heights(above.saturating_add(1), up_to).next().is_some();
-        state.deliver(reading, up_to, capacity);
+        state.deliver(reading, up_to, spec.settle, spec.remembered);
         let kind = if has_records { EventKind::Deliver { above, up_to, overlap } } else { EventKind::Moved };
         Some(Event { kind, state: state.clone() })
     }

@@ -77,7 +77,7 @@ pub struct FollowSpec {
     pub page_size: u64,
     /// Most records that one round holds.
     pub max_rows: u64,
-    /// Delivered heights that are remembered.
+    /// Delivered heights that are remembered below those within the settle distance.
     pub remembered: usize,
     /// True of one of several lists that are followed together.
     pub is_of_set: bool,

@@ -263,15 +263,17 @@ impl FollowState {
         self.last_round = None;
     }
 
-    /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.
-    pub fn deliver(&mut self, reading: &Reading, up_to: i64, capacity: usize) {
+    /// Adds the heights of a reading up to `up_to`. Of those that are at least `settle` below, it forgets all but the highest
+    /// `remembered`.
+    pub fn deliver(&mut self, reading: &Reading, up_to: i64, settle: i64, remembered: usize) {
         self.known.extend(reading.heights(self.position.saturating_add(1), up_to).copied());
         // One fingerprint a height.
         debug_assert!(self.known.iter().is_sorted_by(|low, high| low.height < high.height));
         self.position = self.position.max(up_to);
         self.last_round = None;
         self.overlap = self.overlap.take().filter(|overlap| overlap.height > up_to);
-        while self.known.len() > capacity {
+        let settled = self.position.saturating_sub(settle);
+        while self.known.get(remembered).is_some_and(|known| known.height <= settled) {
             if let Some(oldest) = self.known.pop_front() {
                 self.oldest_known = OldestKnown::Forgotten(oldest.height);
             }

@@ -110,5 +110,5 @@ fn as_many_records_as_are_kept_fill_the_comparison() {
         in_common.add(0, records, None, &[]);
         records += 1;
     }
-    assert_eq!(records, 1 << 16);
+    assert_eq!(records, 57_344);
 }

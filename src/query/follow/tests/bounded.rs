@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::query::follow::fingerprint::RowFacts;
-use crate::query::follow::{Changes, FollowSpec, Follower, HeadSource, Poll, Ranges, Request, Start, Stop};
+use crate::query::follow::reading::Reading;
+use crate::query::follow::{
+    Changes, FollowSpec, FollowState, Follower, HeadSource, OldestKnown, Poll, Ranges, Request, Start, Stop,
+};
 
 /// Heights that are followed.
 const HEIGHTS: i64 = 10_000_000;
@@ -18,7 +21,7 @@ fn row(height: i64, fork: u64) -> RowFacts {
 #[test]
 fn what_a_follower_holds_does_not_grow() {
     let spec = spec(Changes::Undone, 12, 100);
-    let (max_heights, mut follower) = (spec.remembered, Follower::new(spec, Start::Now));
+    let (max_heights, mut follower) = (spec.remembered + 12, Follower::new(spec, Start::Now));
     let (mut head, mut now, mut round, mut page) = (1_000_i64, Duration::ZERO, 0_u64, 0_i64);
     let (mut forked_at, mut fork, mut requests, mut events, mut undos) = (i64::MAX, 0, 0_u64, 0_u64, 0_u64);
     let end = head + HEIGHTS;
@@ -189,4 +192,16 @@ fn another_process_without_news_sends_one_request() {
             assert_eq!(run.requests - before, 1, "{changes:?}, {head:?}, {ranges:?}");
         }
     }
+}
+
+/// The positions of 10,000 lists are one cursor.
+#[test]
+fn few_heights_are_remembered_of_a_list_that_has_records_of_few() {
+    let rows: Vec<RowFacts> = (1..=40).rev().map(|index| row(index * 10, 0)).collect();
+    let mut state = FollowState::start_after(-1);
+    state.deliver(&Reading::range(0, 400, &rows, None), 400, 12, 8);
+    assert_eq!((state.len(), state.from(0), state.highest()), (10, Some(310), Some(400)));
+    assert_eq!(state.oldest_known(), OldestKnown::Forgotten(300));
+    let json = serde_json::to_string(&state).unwrap();
+    assert!(json.len() < 330, "{json}");
 }

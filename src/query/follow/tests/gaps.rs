@@ -169,7 +169,7 @@ fn records_that_the_api_has_forgotten_are_a_gap() {
 #[test]
 fn a_change_below_all_that_is_remembered_is_an_error() {
     let mut chain = Chain::new(30, 1);
-    let spec = FollowSpec { remembered: 4, ..once(spec(Changes::Undone, 2, 5)) };
+    let spec = FollowSpec { remembered: 2, ..once(spec(Changes::Undone, 2, 5)) };
     let mut run = Run::new(spec, Start::Height(0));
     finish(&mut run, &chain).unwrap();
     chain.apply(Change::Reorganize(12));

@@ -211,7 +211,7 @@ pub fn spec(changes: Changes, settle: i64, page_size: u64) -> FollowSpec {
         forgets: Forgets::Never,
         page_size,
         max_rows: 10_000,
-        remembered: 2 * settle as usize + 16,
+        remembered: settle as usize + 16,
         is_of_set: false,
     }
 }
