@@ -241,7 +241,7 @@ def test_senseless_combination_is_named(arguments: list[str], said: str, capsys:
         ("", "contains no cursor; delete it to start over, or name another file"),
         pytest.param("[" * 100_000, "contains no cursor; delete it to start over, or name another file", id="deep"),
         ("garbage", "contains no cursor; delete it to start over, or name another file"),
-        ('{"follow": 3}', "cannot be continued by this command: its cursor must be"),
+        ('{"follow": 4}', "cannot be continued by this command: its cursor must be"),
         (None, "cannot be continued by this command: its cursor belongs to the call transactions; this one is blocks"),
     ],
 )

@@ -119,7 +119,7 @@ def test_parts_are_cut_by_time(failing: Any, tmp_path: Path, monkeypatch: pytest
 
 def test_journal_of_a_set_holds_only_the_positions_that_moved() -> None:
     lists = [[f"0x{number:040x}", {"after": {"position": 7, "known": "A" * 1_000}}] for number in range(200)]
-    cursor = {"follow": 3, "position": {"set": {"new": "beginning", "lists": lists}}}
+    cursor = {"follow": 4, "position": {"set": {"new": "beginning", "lists": lists}}}
     verdicts = {"argument": [value for value, _ in lists], "records": [0] * 200}
     manifest = Manifest(query={}, numbers="decimal", schema={}, cursor=cursor, report={"verdicts": verdicts})
     moved = json.loads(json.dumps(cursor))
