@@ -1,15 +1,18 @@
 //! `Forks`: the records of one height at the end of a page and at the beginning of the next one. They are of one block, unless
-//! the chain was reorganized between the two responses. A block has one height, wherever its records are.
+//! the chain was reorganized between the two responses. A block has one height, wherever its records are. In a list whose records
+//! do not show their blocks, a height takes the place of its block.
 
 use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
-use crate::query::snapshot::Response;
+use crate::query::snapshot::{Response, Rows};
 
 /// Blocks that are kept for comparison, less than a megabyte; all are forgotten when there are more.
 pub(super) const KEPT: usize = 1 << 14;
 
 #[derive(Debug, Default)]
 pub struct Forks {
+    /// True if records show their blocks.
+    has_blocks: bool,
     /// Heights of the blocks, by their hashes.
     heights: HashedMap<i64>,
     /// Two heights of one block.
@@ -22,33 +25,52 @@ pub struct Forks {
 
 /// The block of a record.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    height: i64,
+pub(super) struct Block {
+    pub height: i64,
     hash: u64,
 }
 
 impl Block {
-    fn of(response: &Response<'_>, row: usize) -> Option<Self> {
-        Some(Self { height: response.rows.height(row)?, hash: response.rows.block(row)? })
-    }
-
     fn is_fork_of(self, other: Self) -> bool {
         self.height == other.height && self.hash != other.hash
     }
 }
 
 impl Forks {
+    pub fn new(has_blocks: bool) -> Self {
+        Self { has_blocks, ..Self::default() }
+    }
+
+    pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<Block> {
+        let height = rows.height(row)?;
+        let hash = if self.has_blocks { rows.block(row)? } else { height.cast_unsigned() };
+        Some(Block { height, hash })
+    }
+
+    /// True if returned records are of this block.
+    pub fn have(&self, block: Block) -> bool {
+        self.heights.contains_key(&block.hash)
+    }
+
+    /// True if the service lists the records of both sides of a fork: a response is of one moment.
+    fn has_both_sides(&self, rows: &dyn Rows) -> bool {
+        (1..rows.len()).any(|row| {
+            let before = self.block_of(rows, row - 1);
+            before.zip(self.block_of(rows, row)).is_some_and(|(before, block)| block.is_fork_of(before))
+        })
+    }
+
     /// Takes the rows of a page that are returned.
     pub fn on_page(&mut self, response: &Response<'_>, rows: &[usize]) {
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
         if let Some(latest) = self.latest
-            && let Some(block) = Block::of(response, *first)
+            && let Some(block) = self.block_of(response.rows, *first)
             && block.is_fork_of(latest)
-            && !has_both_sides(response)
+            && !self.has_both_sides(response.rows)
         {
             self.mixed.get_or_insert(block.height);
         }
-        self.latest = Block::of(response, *last);
+        self.latest = self.block_of(response.rows, *last);
         self.check_heights(response, rows);
     }
 
@@ -60,7 +82,7 @@ impl Forks {
             let height = response.rows.height(*row);
             if height.is_some() && height != latest {
                 latest = height;
-                blocks.extend(Block::of(response, *row));
+                blocks.extend(self.block_of(response.rows, *row));
             }
         }
         // With nothing between the look-ups, the processor waits for several of them at once.
@@ -92,13 +114,4 @@ impl Forks {
 /// The reason of a block with two heights.
 pub(super) fn two_heights(height: i64, other: i64) -> Message {
     format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one.").into()
-}
-
-/// True if the service lists the records of both sides of a fork: a response is of one moment.
-fn has_both_sides(response: &Response<'_>) -> bool {
-    (1..response.rows.len()).any(|row| {
-        Block::of(response, row - 1)
-            .zip(Block::of(response, row))
-            .is_some_and(|(before, block)| block.is_fork_of(before))
-    })
 }

@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use super::forks::KEPT;
 use crate::interface::Order;
 use crate::message::{Message, counted_are};
+use crate::query::hashed::HashedMap;
 
 /// Latest blocks that are compared with those of later responses.
-const RECENT: usize = 256;
+const RECENT: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -24,6 +26,8 @@ pub struct Heights {
     latest_block: Option<u64>,
     /// Latest blocks, by height and key.
     recent: VecDeque<(i64, u64)>,
+    /// The block below each block of responses that were not returned, by their keys.
+    below: HashedMap<u64>,
     /// Heights of blocks that no record has.
     missing: u64,
     /// Height of the latest returned record, if its page had one height and so no order.
@@ -39,6 +43,13 @@ pub struct Heights {
 }
 
 impl Heights {
+    /// The heights of a list of which a reading was discarded: a block has the same one below it in each.
+    pub fn after(mut discarded: Self) -> Self {
+        let (heights, keys): (Vec<i64>, Vec<u64>) = discarded.recent.iter().copied().unzip();
+        discarded.note_chain(&heights, &keys);
+        Self { below: discarded.below, ..Self::default() }
+    }
+
     /// The heights below records that an earlier run returned.
     pub fn continued(latest_block: Option<u64>) -> Self {
         Self { direction: Some(Direction::Falling), latest_block, ..Self::default() }
@@ -55,7 +66,7 @@ impl Heights {
         self.latest.or(self.latest_level)
     }
 
-    /// Takes the heights of a response, of whose rows some were returned before, or none is.
+    /// Takes the heights of a response, of which not all rows are returned.
     pub fn on_response(
         &mut self,
         order: Order,
@@ -63,7 +74,11 @@ impl Heights {
         keys: impl Fn() -> Vec<u64>,
     ) -> Result<(), String> {
         if order == Order::Consecutive {
-            return self.check_chain(heights.unwrap_or_default(), &keys());
+            let heights = heights.unwrap_or_default();
+            let keys = keys();
+            self.check_chain(heights, &keys)?;
+            self.note_chain(heights, &keys);
+            return Ok(());
         }
         let heights = heights.filter(|_| order == Order::NewestFirst).unwrap_or_default();
         self.has_fallen |= heights.first() > heights.last() && is_sorted(heights, Direction::Falling);
@@ -72,14 +87,25 @@ impl Heights {
 
     /// Fails if the block below a returned one is not the one that was returned: a chain has one block below each.
     fn check_chain(&self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
-        for (heights, keys) in heights.windows(2).zip(keys.windows(2)) {
-            let is_below = heights[0] - heights[1] == 1;
-            let is_same_above = self.returned(heights[0]) == Some(keys[0]);
-            if is_below && is_same_above && self.returned(heights[1]).is_some_and(|key| key != keys[1]) {
-                return Err(format!("block {} is another one than before, below the same block", heights[1]));
+        for (height, above, below) in neighbors(heights, keys) {
+            let is_same_above = self.returned(height + 1) == Some(above);
+            let returned = if is_same_above { self.returned(height) } else { None };
+            let known = [returned, self.below.get(&above).copied()];
+            if known.into_iter().flatten().any(|known| known != below) {
+                return Err(format!("block {height} is another one than before, below the same block"));
             }
         }
         Ok(())
+    }
+
+    /// Takes the blocks of a response that are not returned, or of one that contradicts others.
+    pub fn note_chain(&mut self, heights: &[i64], keys: &[u64]) {
+        if self.below.len() >= KEPT {
+            self.below.clear();
+        }
+        for (_, above, below) in neighbors(heights, keys) {
+            self.below.entry(above).or_insert(below);
+        }
     }
 
     /// Key of the block of this height that was returned lately.
@@ -147,6 +173,9 @@ impl Heights {
             );
         }
         self.check_first(heights, self.direction.unwrap_or(Direction::Falling))?;
+        if !self.below.is_empty() {
+            self.check_chain(heights, keys)?;
+        }
         // A response may list the blocks of two forks, each once.
         if is_repeated(self.latest_block.into_iter().chain(keys.iter().copied())) {
             return Err("a block was received again".into());
@@ -197,6 +226,12 @@ impl Heights {
         let blocks = counted_are(self.missing, "block");
         Some(format!("The heights of blocks have gaps: {blocks} missing between the others").into())
     }
+}
+
+/// The blocks that are one height below the row above them: the height, the key of that row, and their own.
+fn neighbors<'a>(heights: &'a [i64], keys: &'a [u64]) -> impl Iterator<Item = (i64, u64, u64)> + 'a {
+    let rows = heights.windows(2).zip(keys.windows(2));
+    rows.filter(|(heights, _)| heights[0] - heights[1] == 1).map(|(heights, keys)| (heights[1], keys[0], keys[1]))
 }
 
 fn begins_on_the_wrong_side(first: i64, side: &str, latest: i64) -> String {

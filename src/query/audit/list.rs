@@ -1,5 +1,6 @@
 //! `ListAudit`: the audit of one list.
 
+mod conclusion;
 mod final_looks;
 
 use std::collections::VecDeque;
@@ -19,10 +20,10 @@ use super::places::Places;
 use super::repeats::{Repeat, Repeats, count};
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
-use super::subject::{End, Returned, Subject};
+use super::strays::Strays;
+use super::subject::{Returned, Subject};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
-use crate::message::Message;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
@@ -31,14 +32,13 @@ const RECENT: usize = 256;
 /// Latest keys of a list that a cursor has.
 pub const LATEST_KEYS: usize = 8;
 
-const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
-                             record that was received twice.";
-const REPEATED_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
-                                heights: it may be one that was returned before.";
-const SHORT_PAGES: &str = "Some pages have fewer records than they say, although others follow: some records may be \
-                           missing.";
-const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
-                               part of the service may lack records.";
+/// The first record of the result.
+#[derive(Clone, Copy, Debug)]
+struct Top {
+    key: u64,
+    height: Option<i64>,
+    block: Option<u64>,
+}
 
 #[derive(Debug)]
 pub struct ListAudit {
@@ -54,8 +54,8 @@ pub struct ListAudit {
     latest: Vec<u64>,
     /// The last record that is wanted, as far as the list was read.
     last: Option<Last>,
-    /// Height of the first record that was returned.
-    top: Option<i64>,
+    /// The first record that was returned.
+    top: Option<Top>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -64,6 +64,7 @@ pub struct ListAudit {
     has_equal_records: bool,
     repeats: Repeats,
     unreturned: Unreturned,
+    strays: Strays,
     growth: Growth,
     /// True if a response had records.
     has_records: bool,
@@ -104,6 +105,7 @@ impl ListAudit {
             has_equal_records: false,
             repeats: Repeats::default(),
             unreturned: Unreturned::new(subject.has_blocks),
+            strays: Strays::default(),
             growth: Growth::default(),
             has_records: false,
             had_records: false,
@@ -115,7 +117,7 @@ impl ListAudit {
             small_pages: SmallPages::default(),
             short_pages: ShortPages::default(),
             heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
-            forks: Forks::default(),
+            forks: Forks::new(subject.has_blocks),
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
         }
@@ -161,12 +163,18 @@ impl ListAudit {
     pub fn after_discarded(self, discarded: Self) -> Self {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
+        // Without their blocks, a reorganization may have moved the records.
+        let strays = if self.subject.has_blocks { discarded.strays } else { Strays::default() };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.known),
             _ => self.one_block,
         };
-        Self { lengths, unreturned, one_block, had_records, ..self }
+        let heights = match self.subject.order {
+            Order::Consecutive => Heights::after(discarded.heights),
+            _ => self.heights,
+        };
+        Self { lengths, unreturned, strays, one_block, had_records, heights, ..self }
     }
 
     /// Keys of the latest records that the reader accepted.
@@ -200,8 +208,13 @@ impl ListAudit {
     pub fn on_rejected(&mut self, request: &PageRequest, response: &Response<'_>, kept: Option<&[u32]>) {
         match self.subject.kind {
             ListKind::Fixed => self.one_block.on_rejected(response, kept),
-            ListKind::Growing if request.height_bound.is_none() && self.subject.order != Order::Consecutive => {
+            ListKind::Growing if self.subject.order == Order::Consecutive => {
+                let heights = heights_of(response, 0..response.rows.len());
+                self.heights.note_chain(&heights.unwrap_or_default(), &response.rows.keys());
+            }
+            ListKind::Growing if request.height_bound.is_none() => {
                 self.unreturned.on_response(request, response, &(0..0), 0, &self.known, &self.latest);
+                self.strays.add(response.rows, 0..response.rows.len(), &self.forks, &self.known);
             }
             ListKind::Growing | ListKind::Ranked | ListKind::Lookup => {}
         }
@@ -230,6 +243,9 @@ impl ListAudit {
             let heights = heights_of(response, 0..response.rows.len());
             self.heights.on_response(self.subject.order, heights.as_deref(), || response.rows.keys())?;
         }
+        if self.has_lost_top(request, response, returned.seen.drift) {
+            return Err("the first records are not in the list any more, although others of their block are".into());
+        }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response, returned.seen.drift);
         }
@@ -245,12 +261,31 @@ impl ListAudit {
         }
         self.forks.on_page(response, &kept);
         self.check_order(response, returned, &kept)?;
-        self.top = self.top.or_else(|| response.rows.height(kept[0]));
+        let rows = response.rows;
+        self.top.get_or_insert_with(|| Top {
+            key: rows.key(kept[0]),
+            height: rows.height(kept[0]),
+            block: rows.block(kept[0]),
+        });
         for row in &kept {
             let offset = self.next - (returned.rows.end - row) as u64;
             self.unreturned.on_returned(response.rows, *row, offset);
         }
         self.check_keys(response, &kept)
+    }
+
+    /// True if the list begins with a returned record of the block of the first one, and does not have that any more. A
+    /// reorganization replaces all records of a block.
+    fn has_lost_top(&self, request: &PageRequest, response: &Response<'_>, drift: i64) -> bool {
+        let rows = response.rows;
+        let Some(Top { key, block: Some(block), .. }) = self.top else { return false };
+        let begins_below = request.page == 1 && request.height_bound.is_none() && drift < 0 && rows.len() > 0;
+        begins_below
+            && self.subject.kind == ListKind::Growing
+            && !self.has_equal_records
+            && rows.block(0) == Some(block)
+            && self.known.contains(rows.key(0))
+            && (0..rows.len()).all(|row| rows.key(row) != key)
     }
 
     /// Takes the rows of an accepted page, including those that a filter drops.
@@ -282,6 +317,8 @@ impl ListAudit {
         if is_snapshot && self.subject.order != Order::Consecutive {
             let drift = returned.seen.drift;
             self.unreturned.on_response(request, response, &returned.rows, drift, &self.known, &self.latest);
+            let others = (0..returned.rows.start).chain(returned.rows.end..response.rows.len());
+            self.strays.add(response.rows, others, &self.forks, &self.known);
         }
         Ok(())
     }
@@ -364,49 +401,6 @@ impl ListAudit {
     /// True if a response has nothing but records that were returned already, or is another page than the requested one.
     pub fn is_repetition(&self, request: &PageRequest, response: &Response<'_>) -> bool {
         check_echo(request, response).is_err() || response.rows.keys().iter().all(|key| self.recent.contains(key))
-    }
-
-    /// Fails if the result contradicts itself, once nothing is left to request.
-    pub fn on_end(&self, end: &End) -> Result<(), String> {
-        let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
-        if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
-            return Err("the list has more records than were returned".into());
-        }
-        if end.is_whole && self.had_records && self.next == 0 {
-            return Err("the list became empty while it was read".into());
-        }
-        if end.is_whole && self.one_block.lacks_discarded(&self.known) {
-            return Err(
-                "a record of the block was received by a reading that was discarded, and is not in the list".into()
-            );
-        }
-        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
-            return Err("the first page has fewer records than it says, and others seem to be newer".into());
-        }
-        if self.responses > 1 && !self.places.are_confirmed() {
-            return Err("no response confirms the first page".into());
-        }
-        Ok(())
-    }
-
-    /// True if a record with one of these keys was not received, in a list that this run read from its beginning.
-    pub fn lacks(&self, keys: &[u64]) -> bool {
-        !self.is_continued && keys.iter().any(|key| !self.known.contains(*key))
-    }
-
-    /// Contradictions that are no error, as reasons.
-    pub fn doubts(&self) -> Vec<Message> {
-        let doubts = [
-            self.forks.reason(),
-            self.forks.doubtful_height(),
-            self.heights.gaps(),
-            self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
-            self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
-            self.unreturned.reason(self.heights.lowest()),
-            self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
-            self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
-        ];
-        doubts.into_iter().flatten().collect()
     }
 }
 

@@ -18,6 +18,7 @@
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason |
+//! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
@@ -46,6 +47,7 @@ mod places;
 mod repeats;
 mod short_pages;
 mod small_pages;
+mod strays;
 mod subject;
 #[cfg(test)]
 mod tests;

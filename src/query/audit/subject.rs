@@ -14,6 +14,8 @@ pub struct Subject {
     pub has_unique_keys: bool,
     /// True if records show their blocks.
     pub has_blocks: bool,
+    /// True if the API returns no records above some age.
+    pub drops_oldest: bool,
     pub page_size: u64,
     pub max_page_size: u64,
     /// True if reported growth is compared with the head of the list: one request more, for a reason at most.

@@ -40,6 +40,7 @@ const LIST: Subject = Subject {
     has_blocks: true,
     page_size: 3,
     max_page_size: 6,
+    drops_oldest: false,
     compares_growth: false,
     wanted: None,
 };

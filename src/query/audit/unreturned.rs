@@ -229,10 +229,10 @@ impl Unreturned {
         self.looks < MAX_LOOKS
     }
 
-    /// Why a list whose last returned record is of this height may lack records. The oldest ones may have left the list.
-    pub fn reason(&self, lowest: Option<i64>) -> Option<Message> {
+    /// Why a list may lack records. Those below this height may have left it.
+    pub fn reason(&self, min_height: i64) -> Option<Message> {
         let lost = self.lost.max(self.first_rows.lost());
-        let height = lost.filter(|height| lowest.is_some_and(|lowest| *height >= lowest))?;
+        let height = lost.filter(|height| *height >= min_height)?;
         let reason = format!(
             "A response showed a record of height {height} below one that was returned, and a later response did not: a part of \
              the service may lack it, or removed it"

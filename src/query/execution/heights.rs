@@ -13,7 +13,7 @@ use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
-use crate::query::results::{KeyedRows, SearchState, SharedReport, TimePosition};
+use crate::query::results::{SearchState, SharedReport, TimePosition};
 use crate::query::snapshot::{PageRequest, Rows};
 
 /// The lowest heights, which a chain may begin with.
@@ -47,9 +47,7 @@ pub(super) struct ChainHeights<'c> {
     search: Option<Search>,
     /// Finds of earlier runs and of this one.
     kept: KeptSearch,
-    /// Records of all responses.
-    shown: ShownRecords,
-    /// Hashes of their blocks, by height.
+    /// Hashes of the blocks that responses showed, by height.
     hashes: BTreeMap<i64, String>,
 }
 
@@ -63,7 +61,6 @@ impl<'c> ChainHeights<'c> {
             head: None,
             search: None,
             kept: KeptSearch::default(),
-            shown: ShownRecords::new(),
             hashes: BTreeMap::new(),
         }
     }
@@ -125,18 +122,10 @@ impl<'c> ChainHeights<'c> {
         Ok(oldest.filter(|_| reaches_back).map(|oldest| oldest.height))
     }
 
-    /// The records that responses showed since the last call; none if they are of another list than that of the query.
-    pub fn shown(&mut self, query: &Query) -> ShownRecords {
-        let shown = std::mem::take(&mut self.shown);
-        if query.endpoint().name == call(self.chain) { shown } else { ShownRecords::new() }
-    }
-
     /// Takes the records of a response and returns their blocks: times by height.
     fn blocks(&mut self, columns: &Columns) -> BTreeMap<i64, i64> {
-        let rows = KeyedRows::new(columns);
-        for row in 0..rows.len() {
-            if let Some(height) = rows.height(row) {
-                self.shown.entry(height).or_default().push(rows.key(row));
+        for row in 0..columns.rows() {
+            if let Some(height) = Rows::height(columns, row) {
                 self.kept.read(height, Rows::block(columns, row).unwrap_or(0));
                 if let Some(hash) = block_hash(columns, row) {
                     self.hashes.entry(height).or_insert_with(|| hash.to_owned());
@@ -160,7 +149,10 @@ impl<'c> ChainHeights<'c> {
             rows => rows?,
         };
         match blocks(&rows).into_iter().next() {
-            Some((returned, _)) if returned == height => Ok(Some(rows)),
+            Some((returned, _)) if returned == height => {
+                self.report.add_shown(&rows);
+                Ok(Some(rows))
+            }
             None if rows.rows() == 0 => Ok(None),
             returned => {
                 let problem = format!("expected height {height}, by which the block is requested, and a time");
@@ -201,7 +193,9 @@ impl<'c> ChainHeights<'c> {
     async fn page(&self, number: u64, must_have_rows: bool) -> Result<Page, Error> {
         let query = self.list(Vec::new(), None)?;
         let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
-        fetch(&query, 0, request, must_have_rows, self.report).await
+        let page = fetch(&query, 0, request, must_have_rows, self.report).await?;
+        self.report.add_shown(&page.columns);
+        Ok(page)
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
@@ -419,7 +413,15 @@ fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
 
 /// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.
 pub(super) async fn fetch_newest_rows(query: &Query, report: &SharedReport) -> Result<Columns, Error> {
-    ChainHeights::of(query, report).first_rows(Vec::new()).await
+    let rows = ChainHeights::of(query, report).first_rows(Vec::new()).await?;
+    report.add_shown(&rows);
+    Ok(rows)
+}
+
+/// Records that responses beside those of the lists showed, if the query reads the list that they are of.
+pub(super) fn shown_records(query: &Query, report: &SharedReport) -> ShownRecords {
+    let is_of_list = query.endpoint().name == call(query.endpoint().chain);
+    if is_of_list { report.shown() } else { ShownRecords::default() }
 }
 
 /// Times of the blocks in a page, by height.

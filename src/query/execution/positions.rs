@@ -9,7 +9,7 @@ use super::shared_heights::{Found, SharedHeights};
 use crate::cache::{Cache, DEFAULT_SETTLE, Entry, Extent, Facts, Key};
 use crate::client::{Client, Error};
 use crate::interface::Chain;
-use crate::query::request::{Query, ShownRecords};
+use crate::query::request::Query;
 use crate::query::results::{SharedReport, TimePosition};
 
 /// Greatest age of a position or block that lists of a set share: none of them may begin long after it was found.
@@ -91,11 +91,6 @@ impl<'q> Positions<'q> {
     /// True if a response showed a block that is earlier than one below it.
     pub fn has_falling_times(&self) -> bool {
         self.heights.has_falling_times()
-    }
-
-    /// The records that responses showed; none if they are of another list than that of the query.
-    pub fn shown(&mut self, query: &Query) -> ShownRecords {
-        self.heights.shown(query)
     }
 
     /// Returns the block of a height.

@@ -58,7 +58,7 @@ pub(super) fn lacks_oldest(query: &Query, earlier: Option<u64>) -> Message {
 
 /// Reasons why a slice that ended is incomplete by what the API documents.
 pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence) -> Vec<Message> {
-    let name = label(query, fetcher);
+    let name = label(query, fetcher.slice);
     let list = &fetcher.list;
     let records = list.returned();
     let mut reasons: Vec<Message> = age_limit(query, records, evidence).into_iter().collect();
@@ -107,22 +107,28 @@ pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Messa
     if let Some(total) = fetcher.list.contradicted_total()
         && !(total > records && may_have_more)
     {
-        let name = label(query, fetcher);
+        let name = label(query, fetcher.slice);
         reasons.insert(0, format!("The API reports {}{name} but returned {records}", counted(total, "record")).into());
     }
     if fetcher.lacks_shown_records(query) {
-        let name = label(query, fetcher);
-        let reason = format!(
-            "The list{name} lacks records that another response showed: the chain was reorganized, or a part of the \
-             service lacks them"
-        );
-        reasons.push(Message::new(reason).hint(Hint::RunAgain));
+        let name = label(query, fetcher.slice);
+        reasons.push(lacks_shown(&name));
     }
     reasons
 }
 
-fn label(query: &Query, fetcher: &SliceFetcher) -> String {
-    query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"))
+/// Reason of a list with this name that lacks records which another response showed.
+pub(super) fn lacks_shown(name: &str) -> Message {
+    let reason = format!(
+        "The list{name} lacks records that another response showed: the chain was reorganized, or a part of the \
+         service lacks them"
+    );
+    Message::new(reason).hint(Hint::RunAgain)
+}
+
+/// Name of a slice in messages.
+pub(super) fn label(query: &Query, slice: u64) -> String {
+    query.slices().label(slice).map_or(String::new(), |name| format!(" of {name}"))
 }
 
 fn is_at_cap(query: &Query, fetcher: &SliceFetcher) -> bool {

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::heights::shown_records;
 use super::positions::Positions;
 use super::recorded_range::RecordedRange;
 use super::shared_heights::SharedHeights;
@@ -36,9 +37,19 @@ impl From<Query> for ResolvedRange {
     }
 }
 
-/// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year. Lists of a set
-/// share what they find.
+/// Returns the query with its range of heights, with the records that responses have shown by then, and notes whether all of
+/// its blocks are younger than a year. Lists of a set share what they find.
 pub(super) async fn resolve(
+    query: &Query,
+    shared: Option<&SharedHeights>,
+    report: &SharedReport,
+) -> Result<ResolvedRange, Error> {
+    let found = find_or_replay(query, shared, report).await?;
+    let shown = shown_records(&found.query, report);
+    Ok(ResolvedRange { query: found.query.with_shown_records(&shown), ..found })
+}
+
+async fn find_or_replay(
     query: &Query,
     shared: Option<&SharedHeights>,
     report: &SharedReport,
@@ -73,6 +84,7 @@ async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedRepo
         if !heights.has_changed().await {
             return Ok(found);
         }
+        report.forget_shown();
     }
 }
 
@@ -149,7 +161,6 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
         report.add_reason(FALLING_TIMES);
     }
     let resolved = query.with_heights(start, end)?.with_later_blocks(known_newest);
-    let resolved = resolved.with_shown_records(heights.shown(query));
     let query = resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time)));
     Ok(ResolvedRange { query, open_end })
 }

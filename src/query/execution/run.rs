@@ -99,6 +99,7 @@ impl Run {
         let report = start.map_or_else(SharedReport::default, |start| {
             let report = SharedReport::start(start.reasons.clone(), start.missing.clone());
             report.update(|report| report.search.clone_from(&start.search));
+            report.continue_lookups(&start.lookups);
             report
         });
         let stage = match query.members() {

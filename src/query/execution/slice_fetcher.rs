@@ -11,7 +11,7 @@ use super::selection::Selection;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;
-use crate::interface::ApiErrorKind;
+use crate::interface::{ApiErrorKind, ResultLimit};
 use crate::message::counted;
 use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
@@ -174,7 +174,13 @@ impl SliceFetcher {
         let query = query.clone();
         let slice = self.slice;
         let report = report.clone();
-        let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
+        let fetch = async move {
+            let page = fetch(&query, slice, request, must_have_rows, &report).await?;
+            if query.slices().hashes(slice).len() == 1 {
+                report.add_lookup(slice, &page.columns);
+            }
+            Ok(page)
+        };
         self.in_flight.push_back((request, FetchTask::spawn(fetch, size_of_response, responses.clone())));
         true
     }
@@ -257,7 +263,8 @@ impl SliceFetcher {
 
     /// True if the list, which was read to its end, lacks records that other responses of the run showed.
     pub fn lacks_shown_records(&self, query: &Query) -> bool {
-        self.audited_end().is_whole && self.audit.lacks(query.shown_records(self.slice))
+        let shown = query.shown_records(self.slice).iter();
+        self.audited_end().is_whole && self.audit.lacks(shown.map(|record| record.key))
     }
 
     /// True if nothing more is requested.
@@ -376,6 +383,7 @@ fn subject(query: &Query, wanted: Option<u64>) -> Subject {
         order: endpoint.order,
         has_unique_keys: endpoint.has_unique_keys,
         has_blocks: endpoint.record().block().is_some(),
+        drops_oldest: endpoint.limit == ResultLimit::LastYear,
         page_size: spec.page_size,
         max_page_size: spec.max_page_size,
         compares_growth: spec.kind == ListKind::Growing,

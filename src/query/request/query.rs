@@ -2,13 +2,13 @@
 
 mod derived;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::args::{Arg, Options};
 use super::filters::{Filters, Unresolved};
 use super::params;
 use super::set::{self, Members, with_value};
+use super::shown_records::ShownRecords;
 use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
@@ -26,9 +26,6 @@ pub enum GrowthOrder {
     /// Blocks in ascending order: new records come at the end.
     ByHeight,
 }
-
-/// Keys of records by height.
-pub type ShownRecords = BTreeMap<i64, Vec<u64>>;
 
 #[derive(Clone)]
 pub struct Query {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::division::Division;
+use super::lookups::Lookup;
 use super::report::Report;
 use super::sealed::Sealed;
 use super::search_state::SearchState;
@@ -47,6 +48,9 @@ pub struct Cursor {
     /// them, and one of all records of the response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) latest: Vec<u64>,
+    /// Look-ups after the position that were received.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::query) lookups: Vec<Lookup>,
     /// Latest heights and their blocks, where these are of several lists or look-ups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) blocks: Vec<(i64, u64)>,

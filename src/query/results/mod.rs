@@ -6,6 +6,7 @@ mod division;
 mod entries;
 mod key_hasher;
 mod keys;
+mod lookups;
 mod members;
 mod page;
 mod partial;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::keys::KeyedRows;
+use super::lookups::{Lookup, Lookups};
 use super::members::MembersReport;
 use super::report::{NOT_RETURNED, Report};
 use super::search_state::SearchState;
@@ -13,6 +15,8 @@ use crate::columns::Columns;
 use crate::decode::Members;
 use crate::message::Message;
 use crate::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::query::request::{ShownRecord, ShownRecords};
+use crate::query::snapshot::Rows;
 
 /// Reason of a run with empty responses that may have been throttles.
 const EMPTY_RESPONSES: &str =
@@ -39,6 +43,9 @@ struct ReportState {
     finished: bool,
     believed: BelievedResponses,
     identified: Identified,
+    /// Records that responses beside those of the lists showed.
+    shown: ShownRecords,
+    lookups: Lookups,
 }
 
 /// Records with and without the value that identifies them.
@@ -91,6 +98,8 @@ impl SharedReport {
             finished: false,
             believed: BelievedResponses::default(),
             identified: Identified::default(),
+            shown: ShownRecords::default(),
+            lookups: Lookups::default(),
         };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
@@ -182,6 +191,46 @@ impl SharedReport {
     /// Reason of empty responses that may have been throttles, by what is known now.
     pub(in crate::query) fn empty_responses_reason(&self) -> Option<Message> {
         self.lock().believed.are_doubtful().then(|| EMPTY_RESPONSES.into())
+    }
+
+    /// Adds records of a response beside those of the lists.
+    pub(in crate::query) fn add_shown(&self, columns: &Columns) {
+        let rows = KeyedRows::new(columns);
+        let shown = &mut self.lock().shown;
+        for row in 0..rows.len() {
+            if let Some(height) = rows.height(row) {
+                shown.add(height, ShownRecord { key: rows.key(row), block: rows.block(row) });
+            }
+        }
+    }
+
+    pub(in crate::query) fn shown(&self) -> ShownRecords {
+        self.lock().shown.clone()
+    }
+
+    /// Forgets these records: the chain has changed.
+    pub(in crate::query) fn forget_shown(&self) {
+        self.lock().shown = ShownRecords::default();
+    }
+
+    /// Takes the look-ups that the run before this one had received and not returned.
+    pub(in crate::query) fn continue_lookups(&self, earlier: &[Lookup]) {
+        self.lock().lookups = Lookups::continued(earlier);
+    }
+
+    /// Adds the response to a look-up of one hash.
+    pub(in crate::query) fn add_lookup(&self, slice: u64, rows: &Columns) {
+        self.lock().lookups.add(slice, rows);
+    }
+
+    /// True if the run before this one had received other records of a look-up.
+    pub(in crate::query) fn is_other_lookup(&self, slice: u64, rows: &Columns) -> bool {
+        self.lock().lookups.contradict(slice, rows)
+    }
+
+    /// Look-ups after a slice that were received by now, for a run that begins with slice `first`.
+    pub(in crate::query) fn lookups_after(&self, slice: u64, first: u64) -> Vec<Lookup> {
+        self.lock().lookups.after(slice, first)
     }
 
     /// Adds requested hashes that were not returned.

@@ -19,8 +19,8 @@
 //! | | | located, drift | `Overlap` |
 //! | | | ambiguous, lost, or no new rows | as in `Overlap` |
 //! | | | page 1 after `Mark`, the same as before | `Ahead` |
-//! | | | page 1 after `Mark`, below newer records | `Overlap`, without the mark |
-//! | | | page 1 after `Mark`, without a record that was returned; or the mark at another offset | failed |
+//! | | | page 1 after `Mark`, not the same | `Overlap`, without the mark |
+//! | | | the mark at another offset | failed |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Locate`, then `Single` |

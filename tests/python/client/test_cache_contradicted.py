@@ -12,6 +12,7 @@ import chainframe as cf
 from strict_server import Request, Response, StrictServer, page_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
@@ -94,6 +95,77 @@ def test_results_that_a_reorganization_empties_have_no_reason(
     for _ in range(3):
         records = read(server, tmp_path, QUERIES[kind])
         assert (len(records), records.report.complete, records.report.reasons) == (0, True, [])
+
+
+class Hiding:
+    """A chain of which a part of the service lacks one transaction. It responds where `hides` says so."""
+
+    def __init__(self, server: StrictServer, lost: str, hides: Callable[[Request], bool]) -> None:
+        self.whole, self.part, self.hides = Chain(), Chain(), hides
+        self.part.lose(lost)
+        server.on("transactions", self)
+
+    def __call__(self, request: Request) -> Response:
+        return (self.part if self.hides(request) else self.whole)(request)
+
+
+def is_read(request: Request) -> bool:
+    """True if the request is not for one record, as those of the cache are."""
+    return request.query["limit"] != "1"
+
+
+KEPT_QUERIES = {"range": ({"start_height": 45, "end_height": 60}, "0x600", 32), "block": ({"height": 30}, "0x300", 2)}
+
+
+@pytest.mark.parametrize("kind", KEPT_QUERIES)
+def test_kept_result_that_lacks_a_record_of_the_request_of_the_cache_is_read_again(
+    server: StrictServer, tmp_path: Path, kind: str
+) -> None:
+    arguments, lost, count = KEPT_QUERIES[kind]
+    chain = Hiding(server, lost, hides=lambda _request: True)
+    assert (len(read(server, tmp_path, arguments)), len(read(server, tmp_path, arguments))) == (count - 1, count - 1)
+    chain.hides = lambda _request: False
+    records = read(server, tmp_path, arguments)
+    assert (len(records), records.report.complete) == (count, True)
+
+
+@pytest.mark.parametrize("kind", KEPT_QUERIES)
+def test_record_that_only_the_requests_of_the_cache_show_is_a_reason(
+    server: StrictServer, tmp_path: Path, kind: str
+) -> None:
+    arguments, lost, count = KEPT_QUERIES[kind]
+    chain = Hiding(server, lost, hides=lambda _request: True)
+    read(server, tmp_path, arguments)
+    chain.hides = is_read
+    records = read(server, tmp_path, arguments)
+    assert len(records) == count - 1
+    assert "lacks records that another response showed" in str(records.report.reasons)
+    assert not records.report.complete
+
+
+def test_record_that_the_last_request_of_the_cache_shows_is_a_reason(server: StrictServer, tmp_path: Path) -> None:
+    chain = Hiding(server, "0x600", hides=lambda _request: True)
+    chain.hides = lambda request: is_read(request) or "height" not in request.query
+    records = read(server, tmp_path, {"start_height": 45, "end_height": 60})
+    assert "lacks records that another response showed" in str(records.report.reasons)
+    # It is not kept.
+    chain.hides = lambda _request: False
+    assert len(read(server, tmp_path, {"start_height": 45, "end_height": 60})) == 32
+
+
+def test_block_that_replaces_the_newest_one_after_a_range_was_read_is_no_reason(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain, replaced = Chain(), Chain()
+    replaced.replace(above=59)
+
+    def respond(request: Request) -> Response:
+        is_last = request.query.get("height") == "60" and not is_read(request)
+        return (replaced if is_last else chain)(request)
+
+    server.on("transactions", respond)
+    records = read(server, tmp_path, {"start_height": 45, "end_height": 60})
+    assert (len(records), records.report.complete) == (32, True)
 
 
 class Wallet:

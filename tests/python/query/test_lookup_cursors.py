@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import warnings
 from typing import TYPE_CHECKING
 
@@ -199,3 +200,37 @@ def test_transactions_of_two_runs_are_of_one_chain(
     assert ids(records) == HASHES[2:]
     reasons = " ".join(records.report.reasons)
     assert problem in reasons if problem else not reasons
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("change", "is_doubted"), [("lose", True), ("empty", True), ("move", False), ("none", False)])
+def test_logs_that_a_run_received_and_did_not_return_are_compared_after_its_cursor(
+    server: StrictServer, change: str, is_doubted: bool
+) -> None:
+    changed: set[str] = set()
+
+    def respond(request: Request) -> Response:
+        tx_id = request.query["txId"]
+        rows = [{"txId": tx_id, "logIndex": str(index), "blockHash": "0xb", "height": "1"} for index in range(3)]
+        if tx_id in changed and change != "none":
+            rows = {"lose": rows[:2], "empty": [], "move": [row | {"blockHash": "0xc", "height": "2"} for row in rows]}[
+                change
+            ]
+        return rows_of("logs", rows)
+
+    server.on("logs", respond)
+    client = server.client(concurrency=4, max_retries=1)
+    query = client.logs(HASHES)
+    for _ in query:
+        while len(json.loads(query.cursor).get("lookups", [])) < 3:
+            time.sleep(0.001)
+        break
+    # The cursor of the rest has those that are still to come.
+    rest = client.resume(query.cursor)
+    next(iter(rest))
+    changed.add("0xd")
+    records = client.resume(rest.cursor).collect()
+    doubts = [
+        reason for reason in records.report.reasons if "lacks records that another response showed" in str(reason)
+    ]
+    assert len(doubts) == is_doubted

@@ -43,7 +43,7 @@ impl ListAudit {
 
     fn known(&self, is_whole: bool) -> Known<'_> {
         let last = if is_whole { None } else { self.last };
-        let top = self.top.filter(|_| self.subject.order == Order::NewestFirst);
+        let top = self.top.and_then(|top| top.height).filter(|_| self.subject.order == Order::NewestFirst);
         Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last, top }
     }
 
@@ -135,6 +135,9 @@ impl ListAudit {
         }
         if self.is_whole && self.has_record_between(response) {
             return Err("a record that was not returned is below a returned one of a greater height".into());
+        }
+        if self.heights_read().is_some_and(|read| read.lacks_some(response.rows)) {
+            return Err("a record was not returned with the others of its block".into());
         }
         let contradiction = match self.sought {
             Sought::Block => return self.one_block.on_look(request, response),

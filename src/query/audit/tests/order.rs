@@ -108,3 +108,51 @@ fn page_that_begins_above_a_page_of_one_height_is_a_contradiction_where_heights_
     read(&[&[7, 7, 7], &[9, 9, 9], &[8, 8, 8]]).unwrap();
     read(&[&[7, 7, 7], &[7, 6, 5], &[5, 5, 5], &[5, 4, 3]]).unwrap();
 }
+
+/// Blocks with a letter each.
+fn blocks(rows: &[(i64, char)]) -> Page {
+    Page(rows.iter().map(|(height, hash)| (*height as u64 * 1_000 + *hash as u64, *height, 0)).collect())
+}
+
+#[test]
+fn block_has_the_block_below_it_that_a_discarded_reading_received() {
+    let read_again = |rejected: bool, rows: &[(i64, char)]| {
+        let mut discarded = ListAudit::new(BLOCKS, 0, &[]);
+        let page = blocks(&[(9, 'a'), (8, 'a'), (7, 'a')]);
+        if rejected {
+            let response = Response { rows: &page, page: None, limit: None, total_pages: None, total: None };
+            discarded.on_rejected(&PageRequest::first(3), &response, None);
+        } else {
+            take(&mut discarded, 1, &page, 2).unwrap();
+        }
+        let mut audit = ListAudit::new(BLOCKS, 0, &[]).after_discarded(discarded);
+        take(&mut audit, 1, &blocks(rows), 2)
+    };
+    for rejected in [false, true] {
+        let error = read_again(rejected, &[(9, 'a'), (8, 'b')]).unwrap_err();
+        assert_eq!(error, "block 8 is another one than before, below the same block");
+        assert!(read_again(rejected, &[(9, 'c'), (8, 'a'), (7, 'b')]).is_err());
+        // A reorganization replaces all blocks above the first one that it replaces.
+        read_again(rejected, &[(9, 'b'), (8, 'b'), (7, 'a')]).unwrap();
+        read_again(rejected, &[(10, 'a'), (9, 'a'), (8, 'a')]).unwrap();
+    }
+}
+
+#[test]
+fn first_record_that_is_gone_while_its_block_is_there_contradicts_the_list() {
+    let shown = |top: &[(u64, i64, u64)], page: u64, drift: i64| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 9, 90), (3, 8, 80)]), 2).unwrap();
+        let rows = Page(top.to_vec());
+        let request = PageRequest { page, ..PageRequest::first(3) };
+        let response = Response { rows: &rows, page: None, limit: None, total_pages: None, total: None };
+        let seen = Seen { drift, ..Seen::default() };
+        audit.on_response(&request, &response, &Returned { rows: 0..0, kept: None, seen })
+    };
+    assert!(shown(&[(2, 9, 90), (3, 8, 80)], 1, -1).unwrap_err().contains("others of their block are"));
+    // The whole block was replaced, or the list has grown.
+    shown(&[(3, 8, 80), (4, 7, 70)], 1, -2).unwrap();
+    shown(&[(5, 9, 91), (3, 8, 80)], 1, -1).unwrap();
+    shown(&[(2, 9, 90), (3, 8, 80)], 2, 2).unwrap();
+    shown(&[(1, 9, 90), (2, 9, 90)], 1, 0).unwrap();
+}

@@ -33,15 +33,17 @@ fn unreturned_record_that_was_deleted_is_dropped() {
 
 #[test]
 fn record_that_is_gone_below_a_returned_one_of_its_chain_is_a_reason() {
-    for (lowest, is_doubted) in [(4, true), (5, true), (6, false)] {
-        let mut audit = ListAudit::new(LIST, 0, &[]);
+    let cases = [(4, true, true), (5, true, true), (6, true, false), (4, false, true), (6, false, true)];
+    for (lowest, drops_oldest, is_doubted) in cases {
+        let mut audit = ListAudit::new(Subject { drops_oldest, ..LIST }, 0, &[]);
         take(&mut audit, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (3, lowest, 1)]), 1).unwrap();
         let request = PageRequest::first(3);
         take_as(&mut audit, request, &Page(vec![(2, 6, 6), (9, 5, 5)]), 1, None, 0..0).unwrap();
         look(&mut audit, &Page(vec![(2, 6, 6), (3, lowest, 1)]), 1).unwrap();
         assert!(!audit.is_open(&WHOLE));
-        // A list that ends above the record may have forgotten it.
-        assert_eq!(doubts(&audit).contains("showed a record of height 5 below"), is_doubted, "{lowest}");
+        // A list of the last year that ends above the record has dropped it.
+        let is_missed = doubts(&audit).contains("showed a record of height 5 below");
+        assert_eq!(is_missed, is_doubted, "{lowest} {drops_oldest}");
     }
 }
 
@@ -193,8 +195,8 @@ fn newer_records_above_returned_ones_are_not_looked_for() {
 fn records_that_another_list_showed_are_lacking_unless_an_earlier_run_may_have_returned_them() {
     let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
     take(&mut audit, 1, &keys(&[1, 2]), 1).unwrap();
-    assert!(!audit.lacks(&[1, 2]) && audit.lacks(&[1, 3]));
-    assert!(!ListAudit::new(ONE_BLOCK, 9, &[1]).lacks(&[3]));
+    assert!(!audit.lacks([1, 2].into_iter()) && audit.lacks([1, 3].into_iter()));
+    assert!(!ListAudit::new(ONE_BLOCK, 9, &[1]).lacks([3].into_iter()));
 }
 
 #[test]
@@ -235,7 +237,7 @@ fn first_record_of_a_response_that_belongs_between_returned_ones_is_looked_for()
     assert!(shown.unwrap_err().contains("a record that was not returned is below a returned one"));
     // Nothing is above it.
     let shown = look(&mut audit_of_first_row(6), &Page(vec![(9, 6, 60), (3, 6, 60)]), 1);
-    assert!(shown.unwrap_err().contains("records follow the last one"));
+    assert!(shown.unwrap_err().contains("with the others of its block"));
     // The list does not show it any more, although it has the block.
     let mut audit = audit_of_first_row(6);
     look(&mut audit, &Page(vec![(2, 8, 8), (3, 6, 60)]), 1).unwrap();
@@ -301,4 +303,38 @@ fn record_of_the_last_height_that_a_discarded_reading_received_is_looked_for() {
     let mut gone = read();
     look(&mut gone, &keys(&[1, 2, 3, 4])).unwrap();
     assert!(!gone.is_open(&BEGINNING) && doubts(&gone).contains("showed a record of height 7 below"));
+}
+
+#[test]
+fn record_that_was_not_returned_with_the_others_of_its_block_is_missed() {
+    let read = |subject| {
+        let mut audit = ListAudit::new(subject, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 8, 80), (3, 7, 70)]), 1).unwrap();
+        audit
+    };
+    let again = |subject, discarded: ListAudit| {
+        let mut audit = ListAudit::new(subject, 0, &[]).after_discarded(discarded);
+        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 8, 80), (3, 7, 70)]), 1).unwrap();
+        audit
+    };
+    let by_height = Subject { has_blocks: false, ..LIST };
+    // The first and the last block may have other records. A block that was replaced has.
+    let cases =
+        [((9, 8, 80), true, true), ((9, 8, 81), false, true), ((9, 9, 90), false, false), ((9, 7, 70), false, false)];
+    for (row, is_missed, is_missed_by_height) in cases {
+        for (subject, is_missed) in [(LIST, is_missed), (by_height, is_missed_by_height)] {
+            let shown = Page(vec![row]);
+            let mut audit = read(subject);
+            take_as(&mut audit, PageRequest::first(3), &shown, 1, None, 0..0).unwrap();
+            assert_eq!(doubts(&audit).contains("with the others of its block"), is_missed, "{row:?}");
+            let is_of_blocks = subject.has_blocks && is_missed;
+            assert_eq!(
+                doubts(&again(subject, audit)).contains("with the others of its block"),
+                is_of_blocks,
+                "{row:?}"
+            );
+            let looked = take_as(&mut read(subject), PageRequest::of_audit(1, 1), &shown, 1, None, 0..0);
+            assert_eq!(looked.is_err(), is_missed, "{row:?}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Records of a result that was kept, which the service lacks. A reorganization replaces all blocks from some height on:
 //! below a block that is still there, all records still have to be there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use super::is_provisional;
 use crate::message::{Hint, Message, counted};
 use crate::query::execution::kept_chain::heights;
+use crate::query::request::{ShownRecord, ShownRecords};
 use crate::query::results::{Records, record_keys};
 use crate::query::snapshot::Rows;
 
@@ -57,6 +59,25 @@ impl Contradicted {
         }
         missing
     }
+}
+
+/// True if records lack one that was shown of these heights, of which they are all. Another block of the height may have
+/// replaced the one that was shown.
+pub(super) fn lacks_shown(records: &Records, shown: &ShownRecords, range: RangeInclusive<i64>) -> bool {
+    let shown: Vec<(i64, ShownRecord)> = shown.between(range).collect();
+    let mut has: HashMap<i64, Vec<ShownRecord>> = shown.iter().map(|(height, _)| (*height, Vec::new())).collect();
+    for chunk in records.chunks() {
+        for (row, height) in heights(chunk).enumerate() {
+            if let Some(of_height) = height.and_then(|height| has.get_mut(&height)) {
+                of_height.push(ShownRecord { key: chunk.key(row), block: Rows::block(chunk, row) });
+            }
+        }
+    }
+    shown.iter().any(|(height, record)| {
+        let of_height = &has[height];
+        let is_same_block = of_height.is_empty() || of_height.iter().any(|other| other.block == record.block);
+        is_same_block && of_height.iter().all(|other| other.key != record.key)
+    })
 }
 
 /// The reason of a result that lacks records.

@@ -145,8 +145,14 @@ impl CachedRead {
                 self.keep_list(run, records, shape, self.started).await;
             }
             CachedKind::List(_) => note(run.report(), INCOMPLETE),
-            CachedKind::Heights(range) => self.finish_heights(run, records, range).await?,
-            CachedKind::Fixed => self.keep_fixed(run, records).await,
+            CachedKind::Heights(range) => {
+                self.finish_heights(run, records, range).await?;
+                self.compare_shown(run, records).await;
+            }
+            CachedKind::Fixed => {
+                self.keep_fixed(run, records).await;
+                self.compare_shown(run, records).await;
+            }
         }
         Ok(())
     }

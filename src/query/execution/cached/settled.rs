@@ -2,7 +2,9 @@
 //! that the chain has not changed there: that of a settled block above, whose hash is kept. While the newest block is the
 //! same, a range up to it is not requested again either.
 
-use super::lacking::Contradicted;
+use std::ops::RangeInclusive;
+
+use super::lacking::{Contradicted, lacks_shown};
 use super::list::{before_provisional, has_provisional};
 use super::read::{CachedRead, HeightsRead};
 use super::{INCOMPLETE, highest_block};
@@ -10,8 +12,9 @@ use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
 use crate::interface::RecordType;
 use crate::message::{Hint, Message};
-use crate::query::execution::heights::{ChainHeights, fetch_newest_rows};
+use crate::query::execution::heights::{ChainHeights, fetch_newest_rows, shown_records};
 use crate::query::execution::kept_chain::{READ_DURING_REMOVAL, heights, highest_block_of, note, now};
+use crate::query::execution::reasons;
 use crate::query::execution::run::Run;
 use crate::query::results::Records;
 
@@ -29,6 +32,9 @@ impl CachedRead {
         if held.as_ref().is_none_or(HeldHeights::is_open) {
             range.newest = self.newest(run).await?;
             if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == range.newest) {
+                if self.forget_if_lacking(run, &held.records, held.low..=i64::MAX).await {
+                    return Ok((None, range));
+                }
                 return Ok((Some(self.all_held(run, held, self.started)?), range));
             }
         }
@@ -42,6 +48,9 @@ impl CachedRead {
         };
         let Some(mut held) = held else { return Ok((None, range)) };
         held.cut(anchor.height);
+        if self.forget_if_lacking(run, &held.records, held.low..=held.next - 1).await {
+            return Ok((None, range));
+        }
         let wanted = self.query.max_items().map(|max_items| max_items.saturating_sub(held.records.len() as u64));
         if wanted == Some(0) || !held.is_open() {
             return Ok((Some(self.all_held(run, held, as_of)?), range));
@@ -102,10 +111,34 @@ impl CachedRead {
             self.contradicted = Some(Contradicted { settled: highest(&records), records });
             return Ok(None);
         };
+        if self.forget_if_lacking(run, &records, heights_of(&records)).await {
+            return Ok(None);
+        }
         run.end_unread();
         self.count_held(run, records.len(), as_of);
         self.served(run, &records)?;
         Ok(Some(records))
+    }
+
+    /// Removes what is kept of the result if it lacks records of these heights that a response showed: it is read again.
+    async fn forget_if_lacking(&self, run: &Run, held: &Records, heights: RangeInclusive<i64>) -> bool {
+        let is_lacking = lacks_shown(held, &shown_records(&self.query, run.report()), heights);
+        if is_lacking {
+            self.chain(run).noted(|| self.cache.discard(&self.key)).await;
+        }
+        is_lacking
+    }
+
+    /// Gives a reason if a result that was read lacks records that responses beside those of its lists showed.
+    pub(super) async fn compare_shown(&self, run: &Run, records: &Records) {
+        if self.is_cut(records) || !run.report().read().complete {
+            return;
+        }
+        let heights = run.query().slices().bounds().map_or_else(|| heights_of(records), |(low, last)| low..=last);
+        if self.forget_if_lacking(run, records, heights).await {
+            run.report().add_contradiction(reasons::lacks_shown(""));
+            run.report().update(|report| report.complete = false);
+        }
     }
 
     /// Keeps a range of heights. Its lists are of one chain if the block that was the newest one before is still there.
@@ -251,6 +284,11 @@ impl HeldHeights {
         let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
         self.records = self.records.slice(0, count);
     }
+}
+
+/// The heights of records, which are all of their heights.
+fn heights_of(records: &Records) -> RangeInclusive<i64> {
+    lowest(records).unwrap_or(i64::MAX)..=highest(records).unwrap_or(i64::MIN)
 }
 
 fn highest(records: &Records) -> Option<i64> {

@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::{Arguments, Source};
 use crate::query::execution::progress::{RunPosition, progress};
-use crate::query::execution::reasons::{contradictions, limits};
+use crate::query::execution::reasons::{contradictions, label, lacks_shown, limits};
 use crate::query::execution::selection::{Selection, Selector};
 use crate::query::execution::slice_fetcher::SliceFetcher;
 use crate::query::request::Query;
@@ -89,6 +89,9 @@ impl Delivery<'_> {
         let received = self.page.columns.slice(next.rows.start, next.rows.len());
         let selected = next.selection.rows().map_or_else(|| received.clone(), |rows| received.take(rows));
         self.fetcher.check_skipped(&selected)?;
+        if !self.query.is_paged() && self.output.report.is_other_lookup(self.fetcher.slice, &self.page.columns) {
+            self.output.report.add_contradiction(lacks_shown(&label(self.query, self.fetcher.slice)));
+        }
         let trimmed = trim(selected, self.fetcher.skip, left);
         let is_cut_short = trimmed.is_cut || divides.is_some();
         // If the page was cut short, the position of the list is after records that are not returned.
@@ -207,9 +210,10 @@ impl Delivery<'_> {
             Selection::Hashes { found, missing, .. } => {
                 Checkpoint::after(HashesPage { page, found, missing, missing_before }, rows)
             }
-            Selection::All | Selection::Rows(_) if !self.query.is_paged() => {
-                Checkpoint::after(HashPage { page, selected, offset: skipped }, rows)
-            }
+            Selection::All | Selection::Rows(_) if !self.query.is_paged() => Checkpoint::after(
+                HashPage { page, selected, offset: skipped, report: self.output.report.clone() },
+                rows,
+            ),
             Selection::All | Selection::Rows(_) => {
                 let list = ListPage {
                     page,

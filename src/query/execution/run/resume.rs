@@ -68,6 +68,8 @@ pub(super) struct HashPage {
     /// All records of the hash.
     pub selected: Columns,
     pub offset: usize,
+    /// The report, which has the look-ups that were received.
+    pub report: SharedReport,
 }
 
 /// Records that a run returns without a request. Its caller stops before or after all of them.
@@ -202,11 +204,10 @@ impl Resume for HashPage {
         let SlicePage { query, slice, .. } = &self.page;
         let remaining = self.page.remaining(row);
         let delivered = self.offset + row;
-        let mut at = if self.page.ends(row) {
-            Cursor::at_hash(query, slice + 1, 0, 0, remaining)
-        } else {
-            Cursor::at_hash(query, *slice, 0, delivered as u64, remaining)
-        };
+        let first = slice + u64::from(self.page.ends(row));
+        let offset = if first == *slice { delivered as u64 } else { 0 };
+        let mut at = Cursor::at_hash(query, first, 0, offset, remaining);
+        at.lookups = self.report.lookups_after(*slice, first);
         if at.offset > 0 {
             at.latest.push(key_of_all(&self.selected.slice(0, delivered)));
             // The others were received as well.

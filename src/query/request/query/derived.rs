@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Query, ShownRecords};
+use super::Query;
 use crate::client::Error;
 use crate::columns::Projection;
 use crate::interface::{ParamKind, ParamRole, meaning};
 use crate::query::request::args::{Arg, Options};
 use crate::query::request::filters::Filters;
 use crate::query::request::ranges::ValueRange;
+use crate::query::request::shown_records::{ShownRecord, ShownRecords};
 use crate::query::request::slices::Slices;
 
 impl Query {
@@ -25,10 +26,15 @@ impl Query {
         Self { is_recent, ..self }
     }
 
-    /// Query whose slices of these heights have these records.
+    /// Query whose slices have these records as well.
     #[must_use]
-    pub(in crate::query) fn with_shown_records(self, records: ShownRecords) -> Self {
-        Self { shown_records: Arc::new(records), ..self }
+    pub(in crate::query) fn with_shown_records(self, records: &ShownRecords) -> Self {
+        if records.is_empty() {
+            return self;
+        }
+        let mut all = ShownRecords::clone(&self.shown_records);
+        all.extend(records);
+        Self { shown_records: Arc::new(all), ..self }
     }
 
     /// True if a response of the run showed records of that slice.
@@ -36,10 +42,9 @@ impl Query {
         !self.shown_records(slice).is_empty()
     }
 
-    /// Keys of the records of a slice that responses of the run showed before it was read.
-    pub(in crate::query) fn shown_records(&self, slice: u64) -> &[u64] {
-        let height = self.slices().height(slice);
-        height.and_then(|height| self.shown_records.get(&height)).map_or(&[], Vec::as_slice)
+    /// Records of a slice that responses of the run showed before it was read.
+    pub(in crate::query) fn shown_records(&self, slice: u64) -> &[ShownRecord] {
+        self.slices().height(slice).map_or(&[], |height| self.shown_records.at(height))
     }
 
     /// Query for a range of heights in place of the times of this one. An empty range has no records.

@@ -126,6 +126,7 @@ impl<'a> World<'a> {
         Subject {
             kind: spec.kind,
             order: Order::NewestFirst,
+            drops_oldest: false,
             compares_growth: false,
             has_blocks: false,
             has_unique_keys: self.bounds.symbols == 0,

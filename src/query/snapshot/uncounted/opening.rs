@@ -81,18 +81,11 @@ impl UncountedReader {
             return self.on_empty_page(view);
         }
         self.phase = Phase::Ahead { new_mark: None };
-        let first = self.list.delivered.keys();
-        let keys = view.keys(0..view.rows.len());
-        if first == keys {
+        if self.list.delivered.keys() == view.keys(0..view.rows.len()) {
             self.list.snapshot.mark = Some(mark);
             return Ok(Accepted::default());
         }
-        // Newer records may be above it, and equal to some of its own. One that is gone was in the list before the mark was, or
-        // after it.
-        let is_shown = (0..keys.len()).any(|newer| first.starts_with(&keys[newer..]));
-        if !is_shown && keys.iter().any(|key| first.contains(key)) {
-            return Err(self.list.changed_error());
-        }
+        // Newer records may be above it, and equal to some of its own.
         self.phase = Phase::Overlap(Attempt::Expected);
         self.on_records(view)
     }

@@ -1,0 +1,75 @@
+//! What a list that was read contradicts, and the reasons why it may lack records.
+
+use super::ListAudit;
+use crate::interface::Order;
+use crate::message::Message;
+use crate::query::audit::strays;
+use crate::query::audit::subject::End;
+use crate::query::snapshot::ListKind;
+
+const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
+                             record that was received twice.";
+const REPEATED_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
+                                heights: it may be one that was returned before.";
+const SHORT_PAGES: &str = "Some pages have fewer records than they say, although others follow: some records may be \
+                           missing.";
+const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
+                               part of the service may lack records.";
+
+impl ListAudit {
+    /// Fails if the result contradicts itself, once nothing is left to request.
+    pub fn on_end(&self, end: &End) -> Result<(), String> {
+        let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
+        if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
+            return Err("the list has more records than were returned".into());
+        }
+        if end.is_whole && self.had_records && self.next == 0 {
+            return Err("the list became empty while it was read".into());
+        }
+        if end.is_whole && self.one_block.lacks_discarded(&self.known) {
+            return Err(
+                "a record of the block was received by a reading that was discarded, and is not in the list".into()
+            );
+        }
+        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
+            return Err("the first page has fewer records than it says, and others seem to be newer".into());
+        }
+        if self.responses > 1 && !self.places.are_confirmed() {
+            return Err("no response confirms the first page".into());
+        }
+        Ok(())
+    }
+
+    /// True if a record with one of these keys was not received, in a list that this run read from its beginning.
+    pub fn lacks(&self, mut keys: impl Iterator<Item = u64>) -> bool {
+        !self.is_continued && keys.any(|key| !self.known.contains(key))
+    }
+
+    /// The heights of a list in descending order of which all records were returned.
+    pub(super) fn heights_read(&self) -> Option<strays::Read<'_>> {
+        let is_in_order = self.subject.kind == ListKind::Growing && self.subject.order == Order::NewestFirst;
+        let (top, lowest) = (self.top?.height?, self.heights.lowest()?);
+        is_in_order.then_some(strays::Read { known: &self.known, forks: &self.forks, top, lowest })
+    }
+
+    /// Height from which on no record may leave the list. Those below the last one may have become too old.
+    fn min_due_height(&self) -> i64 {
+        if self.subject.drops_oldest { self.heights.lowest().unwrap_or(i64::MAX) } else { i64::MIN }
+    }
+
+    /// Contradictions that are no error, as reasons.
+    pub fn doubts(&self) -> Vec<Message> {
+        let doubts = [
+            self.forks.reason(),
+            self.forks.doubtful_height(),
+            self.heights.gaps(),
+            self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
+            self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
+            self.unreturned.reason(self.min_due_height()),
+            self.heights_read().and_then(|read| self.strays.reason(read)),
+            self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
+            self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
+        ];
+        doubts.into_iter().flatten().collect()
+    }
+}
