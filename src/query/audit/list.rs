@@ -206,6 +206,9 @@ impl ListAudit {
     /// Takes a response that contradicts others, for a reading of the list that takes the place of this one. These rows of it
     /// meet the arguments, or all do.
     pub fn on_rejected(&mut self, request: &PageRequest, response: &Response<'_>, kept: Option<&[u32]>) {
+        if self.subject.kind == ListKind::Growing {
+            self.lengths.on_rows(request, response, 0);
+        }
         match self.subject.kind {
             ListKind::Fixed => self.one_block.on_rejected(response, kept),
             ListKind::Growing if self.subject.order == Order::Consecutive => {

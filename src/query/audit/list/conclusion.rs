@@ -1,4 +1,4 @@
-//! What a list that was read contradicts, and the reasons why it may lack records.
+//! The end of a list: contradictions of what was read, and the reasons why it may lack records.
 
 use super::ListAudit;
 use crate::interface::Order;

@@ -306,6 +306,17 @@ fn record_of_the_last_height_that_a_discarded_reading_received_is_looked_for() {
 }
 
 #[test]
+fn record_of_a_response_that_contradicted_others_is_looked_for_after_the_end() {
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    let rows = heights(&[6]);
+    let response = Response { rows: &rows, page: None, limit: None, total_pages: None, total: None };
+    discarded.on_rejected(&PageRequest { page: 2, ..PageRequest::first(3) }, &response, None);
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+    take(&mut audit, 1, &heights(&[9, 8, 7]), 1).unwrap();
+    assert!(look(&mut audit, &rows, 2).unwrap_err().contains("before records that an earlier response showed"));
+}
+
+#[test]
 fn record_that_was_not_returned_with_the_others_of_its_block_is_missed() {
     let read = |subject| {
         let mut audit = ListAudit::new(subject, 0, &[]);
