@@ -4,10 +4,10 @@
 use std::ops::RangeInclusive;
 
 use super::fetch::fetch;
+use super::list_spec::{list_spec, response};
 use super::query_start::QueryStart;
 use super::run::Run;
 use super::shown_log::ShownLog;
-use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;

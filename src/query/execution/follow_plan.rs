@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+use super::block_list;
 use super::counted_range::{CompleteRows, CountedRange};
 use super::follow_cursor::FollowCursor;
-use super::heights::{self, ChainHeights};
+use super::heights::ChainHeights;
+use super::list_spec::list_spec;
 use super::query_start::QueryStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
-use super::slice_fetcher::list_spec;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
@@ -363,7 +364,7 @@ async fn collect(
 
 /// The list of all blocks' records shows the head of its chain by itself.
 fn head_source(list: &Query) -> HeadSource {
-    let is_of_all = heights::call(list.endpoint().chain) == list.endpoint().name && list.args().is_empty();
+    let is_of_all = block_list::call(list.endpoint().chain) == list.endpoint().name && list.args().is_empty();
     if is_of_all { HeadSource::List } else { HeadSource::Chain }
 }
 

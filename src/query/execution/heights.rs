@@ -1,20 +1,18 @@
-//! Heights by time, and the blocks that are fetched to find them.
+//! `ChainHeights`: heights by time, searched among the blocks of a chain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::fetch::fetch;
+use super::block_list::{BlockList, block_hash, blocks, call, no_block};
 use super::height_search::{Block, Search, SearchStep};
 use super::kept_search::KeptSearch;
 use crate::cache::Anchor;
-use crate::client::{Client, Error};
-use crate::columns::{Column, Columns};
-use crate::decode::Page;
-use crate::interface::{Chain, Endpoint, endpoint};
+use crate::client::Error;
+use crate::columns::Columns;
 use crate::query::follow::{self, facts, page_hash};
-use crate::query::request::{Arg, Options, Query, ShownRecords};
+use crate::query::request::Query;
 use crate::query::results::{SearchState, SharedReport, TimePosition};
-use crate::query::snapshot::{PageRequest, Rows};
+use crate::query::snapshot::Rows;
 
 /// The lowest heights, which a chain may begin with.
 const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
@@ -39,10 +37,7 @@ struct NewestBlocks {
 
 /// Searches heights of one chain. Each search starts from the blocks that earlier ones fetched.
 pub(super) struct ChainHeights<'c> {
-    client: &'c Client,
-    chain: Chain,
-    name: Option<&'c str>,
-    report: &'c SharedReport,
+    pub list: BlockList<'c>,
     head: Option<NewestBlocks>,
     search: Option<Search>,
     /// Finds of earlier runs and of this one.
@@ -52,22 +47,13 @@ pub(super) struct ChainHeights<'c> {
 }
 
 impl<'c> ChainHeights<'c> {
-    pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
-        Self {
-            client,
-            chain,
-            name,
-            report,
-            head: None,
-            search: None,
-            kept: KeptSearch::default(),
-            hashes: BTreeMap::new(),
-        }
+    pub fn new(list: BlockList<'c>) -> Self {
+        Self { list, head: None, search: None, kept: KeptSearch::default(), hashes: BTreeMap::new() }
     }
 
     /// Heights of the chain that a query reads.
     pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
-        Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
+        Self::new(BlockList::of(query, report))
     }
 
     /// Heights whose search an earlier run has begun.
@@ -85,7 +71,7 @@ impl<'c> ChainHeights<'c> {
         {
             return Ok(Some(newest));
         }
-        let chain = self.chain;
+        let chain = self.list.chain;
         let head = self.first_page().await?;
         if head.blocks.is_empty() && head.rows > 0 {
             return Err(no_block(chain, "expected a record with a height and a time".into(), String::new()));
@@ -108,7 +94,7 @@ impl<'c> ChainHeights<'c> {
             return Ok(Some(first));
         }
         for height in LOWEST.filter(|height| *height <= newest.height) {
-            if self.block(height).await?.is_some() {
+            if self.list.block(height).await?.is_some() {
                 return Ok(Some(height));
             }
         }
@@ -135,51 +121,12 @@ impl<'c> ChainHeights<'c> {
         blocks(columns)
     }
 
-    /// Fetches the block of a height.
-    pub async fn block(&self, height: i64) -> Result<Option<Block>, Error> {
-        let block = self.block_rows(height).await?.and_then(|rows| blocks(&rows).into_iter().next());
-        Ok(block.map(|(height, time)| Block { height, time }))
-    }
-
-    /// Fetches the block of a height, or its first transaction on a chain whose blocks the API does not list.
-    pub async fn block_rows(&self, height: i64) -> Result<Option<Columns>, Error> {
-        let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
-        let rows = match self.first_rows(args).await {
-            Err(error) if error.is_absent_block() => return Ok(None),
-            rows => rows?,
-        };
-        match blocks(&rows).into_iter().next() {
-            Some((returned, _)) if returned == height => {
-                self.report.add_shown(&rows);
-                Ok(Some(rows))
-            }
-            None if rows.rows() == 0 => Ok(None),
-            returned => {
-                let problem = format!("expected height {height}, by which the block is requested, and a time");
-                let excerpt = returned.map_or_else(String::new, |(returned, _)| returned.to_string());
-                Err(no_block(self.chain, problem, excerpt))
-            }
-        }
-    }
-
-    /// Fetches the first record of the list that shows the blocks of the chain.
-    async fn first_rows(&self, args: Vec<(String, Arg)>) -> Result<Columns, Error> {
-        let query = self.list(args, Some(1))?;
-        Ok(fetch(&query, 0, PageRequest::first(1), false, self.report).await?.columns)
-    }
-
-    /// The list that shows the blocks of the chain.
-    pub fn list(&self, args: Vec<(String, Arg)>, max_items: Option<i64>) -> Result<Query, Error> {
-        let options = Options { chain: self.name.map(str::to_owned), max_items, ..Options::default() };
-        Query::new(self.client, declared(self.chain), args, options)
-    }
-
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
         if self.head.is_none() {
-            let page = self.page(1, false).await?;
+            let page = self.list.page(1, false).await?;
             // A chain has blocks.
             if page.is_bare() {
-                self.report.doubt_empty_responses();
+                self.list.report.doubt_empty_responses();
             }
             let hash = page_hash(&facts(&page.columns));
             let blocks = self.blocks(&page.columns);
@@ -189,23 +136,14 @@ impl<'c> ChainHeights<'c> {
         Ok(self.head.as_ref().expect("it was just read"))
     }
 
-    /// Returns a page of the list.
-    async fn page(&self, number: u64, must_have_rows: bool) -> Result<Page, Error> {
-        let query = self.list(Vec::new(), None)?;
-        let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
-        let page = fetch(&query, 0, request, must_have_rows, self.report).await?;
-        self.report.add_shown(&page.columns);
-        Ok(page)
-    }
-
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
     async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
-        let list = self.list(Vec::new(), None)?;
+        let list = self.list.query(Vec::new(), None)?;
         let mut oldest = None;
         // A list that grows has a further page now and then, but not at each of these.
         for _ in 0..MAX_LAST_PAGES {
-            let page = self.page(pages.max(1), must_have_rows).await?;
+            let page = self.list.page(pages.max(1), must_have_rows).await?;
             let listed = self.blocks(&page.columns);
             oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
             match page.total_pages {
@@ -324,7 +262,7 @@ impl<'c> ChainHeights<'c> {
         }
         let problem =
             format!("no block with transactions found in {MAX_REQUESTS} requests; pass heights instead of times");
-        Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
+        Err(Error::Drift { endpoint: call(self.list.chain), problem: problem.into() })
     }
 
     async fn take_step(&mut self, step: SearchStep, search: &mut Search) -> Result<(), Error> {
@@ -352,7 +290,7 @@ impl<'c> ChainHeights<'c> {
     async fn is_unchanged(&mut self) -> Result<bool, Error> {
         let Some(search) = &self.search else { return Ok(true) };
         let Some(known) = self.kept.block_to_compare(search) else { return Ok(true) };
-        let rows = self.block_rows(known.height).await?;
+        let rows = self.list.rows_of(known.height).await?;
         let is_unchanged = rows.is_some_and(|rows| {
             let hash = Rows::block(&rows, 0).unwrap_or(0);
             let is_same = hash == known.block || hash == 0 || known.block == 0;
@@ -384,59 +322,13 @@ impl<'c> ChainHeights<'c> {
             }
             (None, None) => self.kept.without_blocks(),
         };
-        self.report.update(|report| report.search = Some(Arc::new(state)));
+        self.list.report.update(|report| report.search = Some(Arc::new(state)));
     }
 
     /// Requests the block of a height for the search.
     async fn request_block(&mut self, height: i64) -> Result<Option<Block>, Error> {
-        let rows = self.block_rows(height).await?;
+        let rows = self.list.rows_of(height).await?;
         let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
         Ok(blocks.first_key_value().map(|(height, time)| Block { height: *height, time: *time }))
     }
-}
-
-pub(super) fn call(chain: Chain) -> &'static str {
-    match chain {
-        Chain::Main => "transactions",
-        Chain::Zone => "blocks",
-    }
-}
-
-fn declared(chain: Chain) -> &'static Endpoint {
-    endpoint(call(chain)).expect("a declared call")
-}
-
-/// Error of records that do not show the block that is looked for.
-fn no_block(chain: Chain, problem: String, excerpt: String) -> Error {
-    Error::Format { endpoint: call(chain), path: "data[0]".into(), problem, excerpt, attempts: 1, retryable: false }
-}
-
-/// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.
-pub(super) async fn fetch_newest_rows(query: &Query, report: &SharedReport) -> Result<Columns, Error> {
-    let rows = ChainHeights::of(query, report).first_rows(Vec::new()).await?;
-    report.add_shown(&rows);
-    Ok(rows)
-}
-
-/// Records that responses beside those of the lists showed, if the query reads the list that they are of.
-pub(super) fn shown_records(query: &Query, report: &SharedReport) -> ShownRecords {
-    let is_of_list = query.endpoint().name == call(query.endpoint().chain);
-    if is_of_list { report.shown() } else { ShownRecords::default() }
-}
-
-/// Times of the blocks in a page, by height.
-fn blocks(columns: &Columns) -> BTreeMap<i64, i64> {
-    let record = columns.record();
-    match (record.height().map(|index| columns.column(index)), record.time().map(|index| columns.column(index))) {
-        (Some(Column::Integer(heights)), Some(Column::Time(times))) => {
-            heights.iter().zip(times.iter()).filter_map(|(height, time)| Some((height?, time?))).collect()
-        }
-        _ => BTreeMap::new(),
-    }
-}
-
-/// Hash of the block of a row. Zeros in place of a hash are those of any block.
-pub(super) fn block_hash(columns: &Columns, row: usize) -> Option<&str> {
-    Rows::block(columns, row)?;
-    columns.text(columns.record().block()?, row)
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::heights::{ChainHeights, block_hash};
+use super::block_list::{BlockList, block_hash};
 use crate::cache::{Anchor, Cache, Failure, Key};
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -129,7 +129,7 @@ impl KeptChain<'_> {
 
     /// Requests the block of a height.
     pub async fn block(&self, height: i64) -> Result<Option<Anchor>, Error> {
-        let rows = ChainHeights::of(self.query, self.report).block_rows(height).await?;
+        let rows = BlockList::of(self.query, self.report).rows_of(height).await?;
         Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
     }
 }

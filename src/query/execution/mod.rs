@@ -1,5 +1,6 @@
 //! Runs of a query: requests in flight, pages in order, cursors, estimates and partitions.
 
+mod block_list;
 mod bounds;
 mod cached;
 mod counted_range;
@@ -16,6 +17,7 @@ mod heights;
 mod kept_chain;
 mod kept_search;
 mod lag;
+mod list_spec;
 mod observed;
 mod partitions;
 mod positions;

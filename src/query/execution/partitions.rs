@@ -2,9 +2,9 @@
 //! independently, on other machines and at other times.
 
 use super::fetch::fetch;
+use super::list_spec::{list_spec, response};
 use super::positions::reject_empty_responses;
 use super::query_start::QueryStart;
-use super::slice_fetcher::{list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::message::{Hint, Message};

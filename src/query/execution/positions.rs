@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::block_list::{BlockList, call};
 use super::height_search::Block;
-use super::heights::{ChainHeights, call};
+use super::heights::ChainHeights;
 use super::kept_chain::{KeptChain, cache_of, key, note, now};
 use super::shared_heights::{Found, SharedHeights};
 use crate::cache::{Cache, DEFAULT_SETTLE, Entry, Extent, Facts, Key};
@@ -23,7 +24,9 @@ const BESIDE_ABSENT: &str = "The height of a time is not kept: no block was foun
 /// transactions count as absent on a chain whose blocks the API does not list.
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
     let report = SharedReport::default();
-    let found = Positions::new(ChainHeights::new(client, chain, name, &report), None, &report)?.find(time).await?;
+    let found = Positions::new(ChainHeights::new(BlockList::new(client, chain, name, &report)), None, &report)?
+        .find(time)
+        .await?;
     reject_empty_responses(chain, &report)?;
     match found {
         TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } | TimePosition::Newest(height) => {
@@ -62,7 +65,7 @@ impl<'q> Positions<'q> {
         shared: Option<&'q SharedHeights>,
         report: &'q SharedReport,
     ) -> Result<Self, Error> {
-        let list = heights.list(Vec::new(), None)?;
+        let list = heights.list.query(Vec::new(), None)?;
         let kept = cache_of(list.client()).map(|cache| KeptPositions { cache, list, report, compared: None });
         Ok(Self { heights, shared, kept, report })
     }
@@ -111,7 +114,7 @@ impl<'q> Positions<'q> {
         if let Some(known) = self.heights.known_age(height) {
             return Ok(Some(known));
         }
-        let block = self.heights.block(height).await?;
+        let block = self.heights.list.block(height).await?;
         block.into_iter().for_each(|block| self.heights.keep_age(block));
         Ok(block)
     }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::heights::shown_records;
+use super::block_list::shown_records;
 use super::positions::Positions;
 use super::recorded_range::RecordedRange;
 use super::shared_heights::SharedHeights;

@@ -4,8 +4,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::list_spec::list_spec;
 use super::selection::is_of_other_chain;
-use super::slice_fetcher::list_spec;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;

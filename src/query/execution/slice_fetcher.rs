@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::fetch::{fetch, list_kind};
+use super::fetch::fetch;
 use super::fetch_task::{FetchTask, ResponseSize};
+use super::list_spec::{list_spec, response, subject};
 use super::selection::Selection;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;
-use crate::interface::{ApiErrorKind, ResultLimit};
+use crate::interface::ApiErrorKind;
 use crate::message::counted;
 use crate::planted::Bug;
-use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
+use crate::query::audit::{self, ListAudit, Returned, Seen};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport, key_of_all};
 use crate::query::snapshot::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
+    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response,
 };
 
 /// Responses that may be held or awaited for each request in flight.
@@ -349,57 +350,12 @@ fn size_of_response(fetched: &Result<Page, Error>) -> ResponseSize {
     ResponseSize { pages: page.total_pages, rows: page.columns.rows() as u64 }
 }
 
-/// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
-pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
-    ListSpec {
-        endpoint: query.endpoint().name,
-        kind: list_kind(query),
-        page_size: query.page_size().max(1),
-        max_page_size: query.max_page_size().unwrap_or(1),
-        height_bound: query.height_bound(),
-        result_window: query.result_window(),
-        wanted,
-        first_page: FirstPage::default(),
-        hints: query.retry_hints(),
-        tuning: Tuning::default(),
-    }
-}
-
 /// True if the API rejects a request that it would serve for another page, or has nothing there.
 fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Service(error) => matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::NotFound),
         Error::Empty { .. } => true,
         _ => false,
-    }
-}
-
-/// The list of a query as its audit takes it.
-fn subject(query: &Query, wanted: Option<u64>) -> Subject {
-    let endpoint = query.endpoint();
-    let spec = list_spec(query, wanted);
-    Subject {
-        kind: spec.kind,
-        order: endpoint.order,
-        has_unique_keys: endpoint.has_unique_keys,
-        has_blocks: endpoint.record().block().is_some(),
-        drops_oldest: endpoint.limit == ResultLimit::LastYear,
-        page_size: spec.page_size,
-        max_page_size: spec.max_page_size,
-        compares_growth: spec.kind == ListKind::Growing,
-        wanted,
-    }
-}
-
-/// A fetched page as its list's reader takes it.
-pub(super) fn response(page: &Page) -> Response<'_> {
-    Response {
-        rows: &page.columns,
-        page: page.number,
-        limit: page.limit,
-        // Some services report 0 pages in place of none.
-        total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
-        total: page.total,
     }
 }
 

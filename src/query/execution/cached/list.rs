@@ -5,7 +5,7 @@ use super::lacking::Contradicted;
 use crate::cache::{Entry, Extent, Shape};
 use crate::columns::{Columns, Value};
 use crate::interface::ResultLimit;
-use crate::query::execution::heights::call;
+use crate::query::execution::block_list::call;
 use crate::query::execution::kept_chain::heights;
 use crate::query::execution::resolve::is_recent;
 use crate::query::request::Query;

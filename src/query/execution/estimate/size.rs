@@ -2,7 +2,7 @@
 
 use super::super::bounds::Bounds;
 use super::super::fetch::expectation;
-use super::super::slice_fetcher::list_spec;
+use super::super::list_spec::list_spec;
 use super::super::stable::requests_of;
 use crate::decode::Page;
 use crate::interface::ResultLimit;

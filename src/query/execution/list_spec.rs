@@ -1,0 +1,53 @@
+//! The list of a query, and its pages, as the reader and the audit take them.
+
+use super::fetch::list_kind;
+use crate::decode::Page;
+use crate::interface::ResultLimit;
+use crate::query::audit::Subject;
+use crate::query::request::Query;
+use crate::query::snapshot::{FirstPage, ListKind, ListSpec, Response, Tuning};
+
+/// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
+pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
+    ListSpec {
+        endpoint: query.endpoint().name,
+        kind: list_kind(query),
+        page_size: query.page_size().max(1),
+        max_page_size: query.max_page_size().unwrap_or(1),
+        height_bound: query.height_bound(),
+        result_window: query.result_window(),
+        wanted,
+        first_page: FirstPage::default(),
+        hints: query.retry_hints(),
+        tuning: Tuning::default(),
+    }
+}
+
+/// The list of a query as its audit takes it.
+pub(super) fn subject(query: &Query, wanted: Option<u64>) -> Subject {
+    let endpoint = query.endpoint();
+    let spec = list_spec(query, wanted);
+    Subject {
+        kind: spec.kind,
+        order: endpoint.order,
+        has_unique_keys: endpoint.has_unique_keys,
+        has_blocks: endpoint.record().block().is_some(),
+        drops_oldest: endpoint.limit == ResultLimit::LastYear,
+        page_size: spec.page_size,
+        max_page_size: spec.max_page_size,
+        compares_growth: spec.kind == ListKind::Growing,
+        wanted,
+    }
+}
+
+/// A fetched page as its list's reader takes it.
+pub(super) fn response(page: &Page) -> Response<'_> {
+    Response {
+        rows: &page.columns,
+        page: page.number,
+        limit: page.limit,
+        // Some services report 0 pages in place of none.
+        total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
+        total: page.total,
+    }
+}
