@@ -171,10 +171,12 @@ impl Cache {
         Failure { text: format!("{} cannot be used: {error}{removed}", path.display()), is_locked }
     }
 
-    /// Returns what is kept of a result, unless it is too old or not as it was written.
-    pub fn get(&self, key: &Key, record: &'static RecordType, now: i64) -> Result<Option<Entry>, Failure> {
+    /// Returns what is kept of a result, unless it is too old or not as it was written, and the removals before.
+    pub fn get(&self, key: &Key, record: &'static RecordType, now: i64) -> Result<(i64, Option<Entry>), Failure> {
         let oldest = self.oldest(now);
-        let found: Option<(String, Vec<u8>, String)> = self.with(|connection| {
+        let (removals, found): (i64, Option<(String, Vec<u8>, String)>) = self.with(|connection| {
+            // Before the entry: what is kept after a removal is not taken for what was kept before.
+            let removals = removals_of(connection, key)?;
             let query = "select facts, rows, checksum from entries where digest = ?1 and read_at between ?2 and ?3";
             let row = connection
                 .query_row(query, params![key.digest, oldest, now], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
@@ -182,14 +184,14 @@ impl Cache {
             if found.is_some() {
                 connection.execute("update entries set used_at = ?2 where digest = ?1", params![key.digest, now])?;
             }
-            Ok(found)
+            Ok((removals, found))
         })?;
-        let Some(stored) = found else { return Ok(None) };
+        let Some(stored) = found else { return Ok((removals, None)) };
         let entry = read_entry(record, &stored);
         if entry.is_none() {
             self.discard(key)?;
         }
-        Ok(entry)
+        Ok((removals, entry))
     }
 
     /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds. `false` if the service was removed

@@ -35,7 +35,7 @@ fn entry(rows: usize, read_at: i64) -> Entry {
 }
 
 fn count(cache: &Cache, key: &Key, now: i64) -> Option<usize> {
-    cache.get(key, block(), now).unwrap().map(|entry| entry.rows.iter().map(Columns::rows).sum())
+    cache.get(key, block(), now).unwrap().1.map(|entry| entry.rows.iter().map(Columns::rows).sum())
 }
 
 #[test]

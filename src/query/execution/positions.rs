@@ -207,10 +207,11 @@ struct KeptPositions<'q> {
 impl KeptPositions<'_> {
     /// Returns the height of the last block that is not later than a time.
     async fn get(&mut self, time: i64) -> Result<Option<i64>, Error> {
-        let Some(key) = self.key(time).await else { return Ok(None) };
+        let mut key = self.key(time);
+        let found = self.chain(&key).noted(|| self.cache.get(&key, self.list.record(), now(self.list.client()))).await;
+        let Some((removals, Some(Entry { facts, .. }))) = found else { return Ok(None) };
+        key.removals = removals;
         let chain = self.chain(&key);
-        let entry = chain.noted(|| self.cache.get(&key, self.list.record(), now(self.list.client()))).await;
-        let Some(Entry { facts, .. }) = entry.flatten() else { return Ok(None) };
         let Extent::Position { height, newest } = facts.extent else { return Ok(None) };
         // Another client may have kept it as settled by less.
         if !is_settled(height + 1, newest, self.cache.settle()) {
@@ -236,7 +237,9 @@ impl KeptPositions<'_> {
         if !is_settled(next.height, newest.height, self.cache.settle()) {
             return;
         }
-        let Some(key) = self.key(time).await else { return };
+        let mut key = self.key(time);
+        let Some(removals) = self.chain(&key).removals().await else { return };
+        key.removals = removals;
         let chain = self.chain(&key);
         if !chain.anchor_by_request(&next).await {
             return;
@@ -253,12 +256,9 @@ impl KeptPositions<'_> {
         chain.noted(|| self.cache.put_below(&key, self.list.record(), &entry, now, below)).await;
     }
 
-    /// `None` if the cache cannot be used.
-    async fn key(&self, time: i64) -> Option<Key> {
+    fn key(&self, time: i64) -> Key {
         let asked = serde_json::json!({ "chain": self.list.chain(), "time": time });
-        let mut key = key(&self.list, "height_at", &asked);
-        key.removals = self.chain(&key).removals().await?;
-        Some(key)
+        key(&self.list, "height_at", &asked)
     }
 
     fn chain<'a>(&'a self, key: &'a Key) -> KeptChain<'a> {

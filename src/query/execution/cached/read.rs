@@ -18,6 +18,8 @@ use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 
 const AGED: &str = "The list may have lost its oldest records since it was kept, and was read again as a whole";
 const NOT_MET: &str = "The pages of the list show no settled record that was kept, so that it was read as a whole";
+/// Number of removals if the cache cannot be used: nothing is kept then.
+const NEVER: i64 = -1;
 const DIVIDED: &str = "A list that is longer than the result window is not kept";
 
 /// Kinds of queries by what is kept of them, with what has been seen of the result.
@@ -191,17 +193,18 @@ impl CachedRead {
         if is_replaced { 0 } else { settled }
     }
 
-    /// Number of removals from the cache; -1, with which nothing is kept, if the cache cannot be used.
+    /// Number of removals from the cache.
     pub async fn removals(&self, run: &Run) -> i64 {
-        self.chain(run).removals().await.unwrap_or(-1)
+        self.chain(run).removals().await.unwrap_or(NEVER)
     }
 
     /// Returns the entry of the result.
     pub async fn held(&mut self, run: &Run) -> Option<Entry> {
-        // Before the entry: what is kept after a removal is not taken for what was kept before.
-        self.key.removals = self.removals(run).await;
-        self.removals_before = self.key.removals;
-        self.chain(run).noted(|| self.cache.get(&self.key, self.record, self.started)).await.flatten()
+        let found = self.chain(run).noted(|| self.cache.get(&self.key, self.record, self.started)).await;
+        let (removals, entry) = found.unwrap_or((NEVER, None));
+        self.key.removals = removals;
+        self.removals_before = removals;
+        entry
     }
 
     /// The chain that the cache has results of.
