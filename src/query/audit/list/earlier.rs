@@ -1,0 +1,67 @@
+//! The beginning of an audit that continues: an earlier run, a reading of the list that was discarded, or a partition before it.
+
+use super::ListAudit;
+use crate::interface::Order;
+use crate::query::audit::heights::Heights;
+use crate::query::audit::lengths::Lengths;
+use crate::query::audit::repeats::{Repeat, Repeats};
+use crate::query::audit::strays::Strays;
+use crate::query::audit::unreturned::Unreturned;
+use crate::query::snapshot::ListKind;
+
+impl ListAudit {
+    /// Takes records of the first page that an earlier run has read.
+    #[must_use]
+    pub fn after_first_page(mut self, first_page: Vec<(u64, u64)>) -> Self {
+        if self.subject.kind == ListKind::Fixed {
+            self.one_block.set_first_page(first_page);
+        } else {
+            let returned = first_page.iter().filter(|(offset, _)| *offset < self.next);
+            self.earlier = returned.map(|(_, key)| *key).collect();
+            self.growth.begin(first_page);
+        }
+        self
+    }
+
+    /// Takes records that an earlier run returned twice and did not prove to be two.
+    #[must_use]
+    pub fn with_repeats(mut self, open: &[Repeat]) -> Self {
+        open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
+        self.has_equal_records |= !open.is_empty();
+        Self { repeats: Repeats::continued(open), ..self }
+    }
+
+    /// Takes the height of the record that an earlier run returned last, if those after it are not above it.
+    #[must_use]
+    pub fn below(mut self, height: Option<i64>) -> Self {
+        if let Some(height) = height {
+            self.heights.set_latest(height);
+        }
+        self
+    }
+
+    /// Takes the records at the ends of a partition, by offset and key.
+    #[must_use]
+    pub fn between(self, ends: &[(u64, u64)]) -> Self {
+        Self { ends: ends.to_vec(), ..self }
+    }
+
+    /// Takes what a reading of the same list received that was discarded.
+    #[must_use]
+    pub fn after_discarded(self, discarded: Self) -> Self {
+        let lengths = Lengths::after(discarded.lengths.received());
+        let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
+        // Without their blocks, a reorganization may have moved the records.
+        let strays = if self.subject.has_blocks { discarded.strays } else { Strays::default() };
+        let had_records = discarded.had_records || discarded.has_records;
+        let one_block = match self.subject.kind {
+            ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.known),
+            _ => self.one_block,
+        };
+        let heights = match self.subject.order {
+            Order::Consecutive => Heights::after(discarded.heights),
+            _ => self.heights,
+        };
+        Self { lengths, unreturned, strays, one_block, had_records, heights, ..self }
+    }
+}
