@@ -1,11 +1,9 @@
 //! Settings of a client as the caller gives them, and those of the environment in their place.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::cache::{cache_of_environment, given_cache};
+use super::cache::{cache_of_environment, given_cache, local_path};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
@@ -86,7 +84,7 @@ pub fn checked(
         numbers: or_else(given.optional("numbers")?, numbers_of_environment)?,
         max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
         proxy: given.optional("proxy")?,
-        ca_bundle: given.optional::<PathBuf>("ca_bundle")?,
+        ca_bundle: given.get("ca_bundle")?.map(|path| local_path(&path, "ca_bundle")).transpose()?,
         cassette: cassette.map(|cassette| cassette.inner.clone()),
         cache: match given.get("cache")? {
             Some(value) => Some(given_cache(&value)?),

@@ -85,6 +85,7 @@ ACCOUNT: Any = {"base_url": "http://127.0.0.1:9", "api_key": "k", "secret_key": 
 SETTINGS: dict[str, Any] = {
     "cache": cf.Cache,
     "cache of a client": lambda path: cf.Client(**ACCOUNT, cache=path),
+    "ca_bundle": lambda path: cf.Client(**ACCOUNT, ca_bundle=path),
     "db": lambda path: LocalService(transactions=1, db=path),
     "data": lambda path: LocalService(transactions=0, data={"blocks": path}),
 }
