@@ -131,6 +131,7 @@ bench: build install
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/request_counts.py
 	$(BIN)/python benches/wall_time.py
+	$(BIN)/python benches/set_memory.py
 
 # Runs the simulation of the whole client with other seeds each time: make simulate SEEDS=100000, or SEEDS=0 without end.
 # A seed that fails is replayed by make simulate START=seed SEEDS=1.
