@@ -22,11 +22,11 @@ OPTIONS = {"cursor_file", "output", "record", "replay", "since", "target"}
 URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
 CONNECTION = re.compile(
-    r"^\s*(?:md|motherduck|postgres|postgresql):"
-    r"|^\s*(?:host|hostaddr|dbname|service)\s*=(?:[^/\\]*$|.*\s\w+\s*=)"
-    r"|(?:password|passwd|pwd|(?:account|access)_?key|accesssignature)\s*="
-    r"|^(?![a-z]:[/\\])[^/\\]+:[^@]*@[^/\\]",
-    re.IGNORECASE,
+    r"^(?!\.{0,2}[/\\])(?:\s*(?:md|motherduck|postgres|postgresql):"
+    r"|\s*(?:host|hostaddr|dbname|service)\s*=(?:[^/\\]*$|.*\s\w+\s*=)"
+    r"|.*(?:password|passwd|pwd|(?:account|access)_?key|accesssignature)\s*="
+    r"|(?![a-z]:[/\\])[^/\\]+:[^@]*@[^/\\])",
+    re.IGNORECASE | re.DOTALL,
 )
 """Databases and stores that are not named by a URL. Their passwords must not become names of files."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")

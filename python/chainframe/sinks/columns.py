@@ -76,5 +76,5 @@ def sum_of(heights: Any) -> int | None:  # noqa: ANN401 - a column of pyarrow
     compute: Any = load("pyarrow.compute")
     if heights.type != arrow.int64():
         return None
-    # Of integers the sum would wrap around.
+    # A sum of 64-bit integers wraps around without an error.
     return int(compute.sum(heights.cast(arrow.decimal128(38, 0))).as_py() or 0)

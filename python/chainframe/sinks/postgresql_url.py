@@ -17,7 +17,7 @@ def redacted(text: str, url: str) -> str:
     except ValueError:
         return "the URL is not valid"
     if "@" in url.removeprefix(f"{split.scheme}://{split.netloc}"):
-        # Of a password with such characters, the library takes parts for the host, the port or the database.
+        # The library takes parts of a password with such characters for the host, the port or the database.
         values += re.split("[:/?#@&=]", url.partition("://")[2].rpartition("@")[0])
     spellings = {spelling for value in values for spelling in (value, unquote(value)) if spelling}
     for spelling in sorted(spellings, key=len, reverse=True):

@@ -75,7 +75,7 @@ fn nothing_is_kept_that_was_read_before_its_service_was_discarded() {
         assert_eq!(cache.anchor(&reading, "MAIN").unwrap(), is_begun_again.then(|| anchor.clone()));
         assert_eq!(cache.head(&reading, "MAIN").unwrap(), is_begun_again.then_some((9, 0)));
     }
-    // What was looked up before is not compared with the anchor of the chain that was found since.
+    // A result that was looked up before is not compared with the anchor of the new chain.
     assert_eq!(cache.anchor(&key("a", 2), "MAIN").unwrap(), None);
 }
 

@@ -15,6 +15,7 @@ pub mod given;
 pub mod hint;
 pub mod log;
 pub mod once;
+pub mod paths;
 pub mod pickle;
 pub mod query_arguments;
 pub mod telemetry;

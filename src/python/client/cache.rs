@@ -9,6 +9,7 @@ use crate::cache::{self, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
 use crate::python::base::convert;
+use crate::python::base::paths::setting_path;
 use crate::python::base::pickle::{Reduced, reduced};
 
 #[doc = doc!(Cache)]
@@ -34,7 +35,7 @@ impl Cache {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
-        let directory = local_path(&directory, "directory")?;
+        let directory = setting_path(&directory, "directory")?;
         let settle = settle.named("settle")?;
         let max_age = max_age.named("max_age")?;
         Ok(Self { inner: cache::Cache::new(directory, settle, max_age, max_bytes.named("max_bytes")?)? })
@@ -132,14 +133,9 @@ pub fn cache_of_environment() -> PyResult<Option<cache::Cache>> {
 
 /// A cache in a directory, with the bounds that it has by default.
 fn in_directory(given: &Bound<'_, PyAny>, setting: &'static str) -> PyResult<cache::Cache> {
-    let directory = local_path(given, setting)?;
+    let directory = setting_path(given, setting)?;
     let cache = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
     Ok(cache.map_err(|error| Error::config(setting, error.problem))?)
-}
-
-/// A path that a caller gave, with `~` expanded; a URL and a connection string are refused.
-pub(super) fn local_path(given: &Bound<'_, PyAny>, setting: &str) -> PyResult<PathBuf> {
-    PyModule::import(given.py(), "chainframe._paths")?.getattr("setting_path")?.call1((given, setting))?.extract()
 }
 
 #[pyfunction]

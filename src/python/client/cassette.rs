@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
+use pyo3::types::{PyAny, PyDict, PyList, PyTuple};
 
 use crate::cassette::{self, MatchOn, Mode, Options, Outcome, Scrub};
 use crate::client::Error;
 use crate::client::log::{self, Level};
 use crate::interface::ENDPOINTS;
 use crate::python::base::arguments::{self, DeferredArg, Readable};
+use crate::python::base::paths::cassette_path;
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::base::{errors, finalize};
 
@@ -266,11 +267,6 @@ pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
         });
         scrubbed.unwrap_or_else(|| Err(CLOSING.to_owned()))
     }))
-}
-
-/// A path that a caller gave, with `~` expanded; a URL is refused, and a path at which no file can be.
-pub(super) fn cassette_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
-    PyModule::import(path.py(), "chainframe._paths")?.getattr("cassette_path")?.call1((path, parameter))?.extract()
 }
 
 /// Adds the recordings of a file to a cassette, as a mode says. Returns the requests of the cassette that the file does not

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::cache::{cache_of_environment, given_cache, local_path};
+use super::cache::{cache_of_environment, given_cache};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
@@ -13,6 +13,7 @@ use crate::interface;
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments::Readable;
 use crate::python::base::given::GivenSettings;
+use crate::python::base::paths::setting_path;
 
 /// Base URL of a client that only replays: a name that is never resolved.
 const NO_URL: &str = "https://cassette.invalid";
@@ -84,7 +85,7 @@ pub fn checked(
         numbers: or_else(given.optional("numbers")?, numbers_of_environment)?,
         max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
         proxy: given.optional("proxy")?,
-        ca_bundle: given.get("ca_bundle")?.map(|path| local_path(&path, "ca_bundle")).transpose()?,
+        ca_bundle: given.get("ca_bundle")?.map(|path| setting_path(&path, "ca_bundle")).transpose()?,
         cassette: cassette.map(|cassette| cassette.inner.clone()),
         cache: match given.get("cache")? {
             Some(value) => Some(given_cache(&value)?),

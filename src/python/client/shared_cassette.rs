@@ -9,11 +9,12 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use super::cassette::{Cassette, cassette_path, given_match_on, open, read_match_on, read_scrub};
+use super::cassette::{Cassette, given_match_on, open, read_match_on, read_scrub};
 use crate::cassette::{self, Mode, Options};
 use crate::client::{Error, variables};
 use crate::python::base::arguments::{self, DeferredArg};
 use crate::python::base::finalize;
+use crate::python::base::paths::cassette_path;
 
 const PATH: &str = "CHAINFRAME_CASSETTE";
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
