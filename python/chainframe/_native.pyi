@@ -732,7 +732,7 @@ class Client:
     def height_at(self, time: datetime | str | int, *, chain: str = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
-        Finds it by interpolation, in three to six requests on a chain of a million blocks. A cache keeps the height
+        Finds it by interpolation, in three to six requests as a rule, and in up to nine. A cache keeps the height
         once the next one has a settled block.
 
         Parameters
