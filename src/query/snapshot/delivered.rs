@@ -108,6 +108,11 @@ impl Delivered {
     }
 }
 
+/// One key of a record and the one above it. Equal records rarely have equal ones above them.
+pub(super) fn key_of_both(above: u64, key: u64) -> u64 {
+    above.rotate_left(32) ^ key
+}
+
 pub(super) fn occurs_once(key: u64, keys: &[u64]) -> bool {
     keys.iter().filter(|other| **other == key).count() == 1
 }

@@ -96,8 +96,8 @@ pub struct Snapshot {
     /// single later ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<Vec<(u64, u64)>>,
-    /// A record near the end of the beginning that is wanted, by offset and key, as long as it was not read. It was received
-    /// before all records but those of the first page.
+    /// A record near the end of the beginning that is wanted, by its offset and one key of it and of the record above it, as
+    /// long as it was not read. It was received before all records but those of the first page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<(u64, u64)>,
     /// Records at the ends of a partition, by offset and key.

@@ -48,7 +48,10 @@ fn stable_beginning_takes_its_pages_and_two_requests() {
         assert_eq!((keys, reader.end()), ((0..pages * 3).collect(), Some(End::List)));
         assert_eq!(requests.len() as u64, pages + 2);
         let mark = &requests[1];
-        assert_eq!((mark.page, mark.limit, mark.purpose), (pages, 3, Purpose::Probe));
+        // It shows the last record that is wanted, and the one above it.
+        let shown = (mark.page - 1) * mark.limit..mark.page * mark.limit;
+        assert!(shown.contains(&(wanted - 1)) && shown.contains(&(wanted - 2)), "{mark:?}");
+        assert_eq!((mark.limit <= 3, mark.purpose), (true, Purpose::Probe));
         assert_eq!(requests[2].page, 1);
     }
 }
@@ -115,11 +118,14 @@ fn record_that_is_equal_to_another_is_no_mark() {
 
 #[test]
 fn mark_that_is_equal_to_a_record_further_up_shows_nothing() {
-    let mut list: Vec<u64> = (0..90).collect();
-    list[7] = list[29];
-    let mut reader = beginning(30);
-    let (keys, _) = read(&mut reader, &list, 4);
-    assert_eq!((keys, reader.end()), (list[..30].to_vec(), Some(End::UnknownLength)));
+    for (equal, end) in [(6..8, End::UnknownLength), (7..8, End::List), (26..27, End::List)] {
+        let mut list: Vec<u64> = (0..90).collect();
+        list.copy_within(30 - equal.len()..30, equal.start);
+        let mut reader = beginning(30);
+        let (keys, _) = read(&mut reader, &list, 4);
+        // A record that is equal to the mark has another one above it.
+        assert_eq!((keys, reader.end()), (list[..30].to_vec(), Some(end)), "{equal:?}");
+    }
 }
 
 #[test]

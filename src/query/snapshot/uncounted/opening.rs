@@ -1,7 +1,7 @@
 //! The first responses of a list: its first page, its length or its mark, and the first page again.
 
 use super::super::checkpoint::Accepted;
-use super::super::delivered::{Delivered, occurs_once};
+use super::super::delivered::{Delivered, key_of_both, occurs_once};
 use super::super::reader::Reader;
 use super::super::snapshot::Length;
 use super::super::spec::{FirstPage, View};
@@ -61,13 +61,15 @@ impl UncountedReader {
     pub(super) fn on_mark(&mut self, view: &View<'_>) -> Accepted {
         let keys = view.keys(0..view.rows.len());
         let wanted = self.list.spec.wanted.unwrap_or(0).saturating_sub(view.position as u64);
-        let row = (0..keys.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)))
+        let row = (1..keys.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)))
             .rev()
             .find(|row| occurs_once(keys[*row], &keys) && !self.list.delivered.keys().contains(&keys[*row]));
         self.phase = match row {
             Some(row) => {
                 self.list.next_page = 1;
-                Phase::Ahead { new_mark: Some((view.position as u64 + row as u64, keys[row])) }
+                Phase::Ahead {
+                    new_mark: Some((view.position as u64 + row as u64, key_of_both(keys[row - 1], keys[row]))),
+                }
             }
             None => Phase::Overlap(Attempt::Expected),
         };

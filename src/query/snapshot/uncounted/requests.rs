@@ -52,10 +52,12 @@ impl UncountedReader {
         may_overlap && is_beginning && !is_compared
     }
 
-    /// The page of the last record that is wanted.
+    /// A page of the last record that is wanted and of the one above it.
     fn mark_page(&self) -> PageRequest {
         let last = self.list.spec.wanted.unwrap_or(1).saturating_sub(1);
-        PageRequest { purpose: Purpose::Probe, ..self.list.page(last / self.list.snapshot.page_rows() + 1) }
+        let rows = self.list.snapshot.page_rows();
+        let limit = (2..=rows).rev().find(|limit| last % limit != 0).unwrap_or(rows);
+        PageRequest { page: last / limit + 1, purpose: Purpose::Probe, ..PageRequest::first(limit) }
     }
 
     /// Continues with the page of the next record, and several pages in flight where these may be read in parallel.

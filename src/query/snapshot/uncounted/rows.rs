@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::checkpoint::Accepted;
-use super::super::delivered::{Delivered, has_duplicates};
+use super::super::delivered::{Delivered, has_duplicates, key_of_both};
 use super::super::reader::Reader;
 use super::super::spec::View;
 use super::UncountedReader;
@@ -27,9 +27,12 @@ impl UncountedReader {
     /// Fails if the mark is not at its offset among the next records.
     fn check_mark(&mut self, view: &View<'_>, rows: Range<usize>) -> Result<(), Error> {
         let Some((offset, mark)) = self.list.snapshot.mark else { return Ok(()) };
-        let next = self.list.delivered.end();
-        let keys = view.keys(rows);
-        let found = keys.iter().zip(next..).find(|(key, _)| **key == mark).map(|(_, found)| found);
+        let delivered = &self.list.delivered;
+        let end = delivered.end() + rows.len() as u64;
+        let keys: Vec<u64> = delivered.last().into_iter().chain(view.keys(rows)).collect();
+        let first = end - keys.len() as u64 + 1;
+        let found = keys.windows(2).zip(first..).find(|(keys, _)| key_of_both(keys[0], keys[1]) == mark);
+        let found = found.map(|(_, found)| found);
         match found {
             Some(found) if found == offset => Ok(()),
             // An equal record, which may be at the offset of the mark as well.
@@ -37,7 +40,7 @@ impl UncountedReader {
                 self.list.snapshot.mark = None;
                 Ok(())
             }
-            None if next + (keys.len() as u64) <= offset => Ok(()),
+            None if end <= offset => Ok(()),
             _ => Err(self.list.changed_error()),
         }
     }
