@@ -192,7 +192,9 @@ impl RankedReader {
         if read >= self.list.spec.window() {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {
-            self.list.end_with(End::List);
+            // A page that shows a record twice may lack another.
+            let is_whole = self.list.returned >= response.rows.len() as u64;
+            self.list.end_with(if is_whole { End::List } else { End::Unsettled });
         } else if self.length == Length::Unknown || self.pages.is_none() {
             self.list.end_with(End::UnknownLength);
         } else {

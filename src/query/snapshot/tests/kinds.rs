@@ -45,6 +45,18 @@ fn beginning_of_a_ranked_list_is_read_until_the_caller_stops() {
 }
 
 #[test]
+fn only_page_of_a_ranked_list_that_shows_a_record_twice_may_lack_another() {
+    for (keys, end) in [([1, 2], End::List), ([1, 1], End::Unsettled)] {
+        let mut reader = ListReader::new(spec(ListKind::Ranked));
+        let request = reader.next_request(0).expect("a request");
+        let rows = Keys(keys.to_vec());
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: None };
+        reader.on_response(&request, &response).unwrap();
+        assert_eq!(reader.end(), Some(end), "{keys:?}");
+    }
+}
+
+#[test]
 fn length_of_a_ranked_list_that_is_less_than_its_first_page_is_unknown() {
     for (pages_of_one, end, recounts) in [(2, End::UnknownLength, 1), (6, End::List, 0)] {
         let mut reader = ListReader::new(ListSpec { page_size: 3, ..spec(ListKind::Ranked) });
