@@ -82,8 +82,8 @@ impl Repeats {
             self.has_distant |= *proven == 1;
             return;
         };
-        // Some page size shows all records of half a page.
-        let farthest = offset.saturating_sub(page_size / 2);
+        // Some page size shows all records that are less than half a page apart.
+        let farthest = offset.saturating_sub(page_size.saturating_sub(1) / 2);
         let group: Vec<u64> = near.into_iter().take_while(|earlier| *earlier >= farthest).collect();
         let mut first = group.last().copied().unwrap_or(latest);
         let mut copies = group.len().max(1) as u64 + 1;

@@ -66,3 +66,16 @@ fn equal_records_that_no_response_can_show_together_are_uncertain() {
     }
     assert!(audit.next_request(&WHOLE).is_none() && doubts(&audit).contains("equal records"));
 }
+
+#[test]
+fn equal_records_that_are_less_than_half_a_page_apart_are_proven_wherever_they_are() {
+    // No page of up to 50 records shows those at the offsets 25 and 50, and none of up to 100 those at 50 and 100.
+    for max_page_size in [50, 100] {
+        let subject = Subject { max_page_size, ..LIST };
+        let mut audit = ListAudit::new(subject, max_page_size, &vec![1; max_page_size as usize - 1]);
+        let request = PageRequest { page: max_page_size + 1, ..PageRequest::first(1) };
+        take_as(&mut audit, request, &keys(&[1]), 999, None, 0..1).unwrap();
+        look(&mut audit, &keys(&vec![1; max_page_size as usize]), 9).unwrap();
+        assert!(!audit.is_open(&WHOLE) && doubts(&audit).is_empty(), "{max_page_size}");
+    }
+}
