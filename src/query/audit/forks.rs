@@ -41,6 +41,12 @@ impl Forks {
         Self { has_blocks, ..Self::default() }
     }
 
+    /// Takes the block of the record that an earlier run returned last.
+    pub fn set_latest(&mut self, height: i64, hash: u64) {
+        self.latest = Some(Block { height, hash });
+        self.heights.insert(hash, height);
+    }
+
     pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<Block> {
         let height = rows.height(row)?;
         let hash = if self.has_blocks { rows.block(row)? } else { height.cast_unsigned() };

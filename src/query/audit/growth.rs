@@ -1,6 +1,7 @@
 //! `Growth`: growth that responses reported, compared with the head of the list. A list becomes longer by records above the
 //! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
 
+use super::looks::position;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Records of the first page that are kept.
@@ -95,6 +96,20 @@ impl Growth {
     /// Records by which a length is more than that of the snapshot.
     fn growth(&self, length: Option<u64>) -> u64 {
         length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known))
+    }
+
+    /// True if a response shows a record of the head in its place by the count, and above it another one of the same height
+    /// than was there.
+    pub fn shows_other_head(&self, request: &PageRequest, response: &Response<'_>) -> bool {
+        let Some((total, length)) = response.total.zip(self.length) else { return false };
+        let first = position(request, response.limit) as i64 - (total as i64 - length as i64);
+        let rows = response.rows;
+        let row_at = |offset: u64| usize::try_from(offset as i64 - first).ok().filter(|row| *row < rows.len());
+        self.head.windows(2).any(|pair| {
+            let (Some(above), Some(row)) = (row_at(pair[0].0), row_at(pair[1].0)) else { return false };
+            let is_same_height = rows.height(row).is_some() && rows.height(row) == rows.height(above);
+            above + 1 == row && is_same_height && rows.key(row) == pair[1].1 && rows.key(above) != pair[0].1
+        })
     }
 
     fn is_of_head(&self, key: u64) -> bool {

@@ -10,8 +10,8 @@ pub struct Known<'a> {
     pub has_equal: bool,
     /// The last record that is wanted, if others may follow.
     pub last: Option<Last>,
-    /// Height of the first record, in a list in descending order of heights.
-    pub top: Option<i64>,
+    /// In descending order of heights: that from which on a record may be newer than those that were returned.
+    pub newest: Option<i64>,
 }
 
 /// The last record that is wanted.
@@ -37,7 +37,7 @@ impl Known<'_> {
 
     /// True if a record of this height may be newer than those that were returned.
     pub fn may_be_newer(&self, height: Option<i64>) -> bool {
-        height.is_none_or(|height| self.top.is_none_or(|top| height >= top))
+        height.is_none_or(|height| self.newest.is_none_or(|newest| height >= newest))
     }
 
     /// True if a record was returned and one below it was not.

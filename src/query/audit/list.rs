@@ -14,6 +14,7 @@ use super::growth::Growth;
 use super::heights::Heights;
 use super::known::Last;
 use super::known_keys::KnownKeys;
+use super::latest::Latest;
 use super::lengths::Lengths;
 use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
@@ -30,14 +31,10 @@ use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
 const RECENT: usize = 256;
 
-/// Latest keys of a list that a cursor has.
-pub const LATEST_KEYS: usize = 8;
-
 /// The first record of the result.
 #[derive(Clone, Copy, Debug)]
 struct Top {
     key: u64,
-    height: Option<i64>,
     block: Option<u64>,
 }
 
@@ -49,14 +46,18 @@ pub struct ListAudit {
     earlier: Vec<u64>,
     /// True if an earlier run returned records, of which the latest are known.
     is_continued: bool,
+    /// True if records of it are not known that are equal to others, or may be received again among others of their height.
+    lacks_keys: bool,
     /// Number of records that the reader accepted, and so the offset of the next one.
     next: u64,
-    /// Keys of the latest of these records.
-    latest: Vec<u64>,
+    /// The latest of these records.
+    latest: Latest,
     /// The last record that is wanted, as far as the list was read.
     last: Option<Last>,
     /// The first record that was returned.
     top: Option<Top>,
+    /// In descending order of heights: that from which on a record may be newer than those that were returned.
+    newest: Option<i64>,
     /// Records that have to be at their offsets.
     ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
@@ -90,20 +91,23 @@ impl ListAudit {
     /// The audit of a list from the record at `offset` on, before which these were returned.
     pub fn new(subject: Subject, offset: u64, latest: &[u64]) -> Self {
         let mut known = KnownKeys::default();
-        latest.iter().for_each(|key| _ = known.insert(*key));
+        let has_equal_records = latest.iter().filter(|key| !known.insert(**key)).count() > 0;
+        let earlier = Latest::of_earlier_run(latest);
         Self {
             subject,
             known,
             earlier: Vec::new(),
             is_continued: offset > 0,
+            lacks_keys: offset > 0 && !earlier.has_all_of_height(offset),
             next: offset,
-            latest: latest.to_vec(),
+            latest: earlier,
             last: offset.checked_sub(1).map(|offset| Last { offset, height: None }),
             top: None,
+            newest: None,
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
-            has_equal_records: false,
+            has_equal_records,
             repeats: Repeats::default(),
             unreturned: Unreturned::new(subject.has_blocks),
             strays: Strays::default(),
@@ -129,8 +133,8 @@ impl ListAudit {
         self.heights.are_falling()
     }
 
-    /// Keys of the latest records that the reader accepted.
-    pub fn latest(&self) -> &[u64] {
+    /// The latest records that the reader accepted.
+    pub fn latest(&self) -> &Latest {
         &self.latest
     }
 
@@ -162,7 +166,7 @@ impl ListAudit {
                 self.heights.note_chain(&heights.unwrap_or_default(), &response.rows.keys());
             }
             ListKind::Growing if request.height_bound.is_none() => {
-                self.unreturned.on_response(request, response, &(0..0), 0, &self.known, &self.latest);
+                self.unreturned.on_response(request, response, &(0..0), 0, &self.known, self.latest.few());
                 self.strays.add(response.rows, 0..response.rows.len(), &self.forks, &self.known);
             }
             ListKind::Growing | ListKind::Ranked | ListKind::Lookup => {}
@@ -192,7 +196,8 @@ impl ListAudit {
             let heights = heights_of(response, 0..response.rows.len());
             self.heights.on_response(self.subject.order, heights.as_deref(), || response.rows.keys())?;
         }
-        if self.has_lost_top(request, response, returned.seen.drift) {
+        let has_other_head = !self.subject.has_blocks && self.growth.shows_other_head(request, response);
+        if has_other_head || self.has_lost_top(request, response, returned.seen.drift) {
             return Err("the first records are not in the list any more, although others of their block are".into());
         }
         if request.purpose == Purpose::Audit {
@@ -211,11 +216,10 @@ impl ListAudit {
         self.forks.on_page(response, &kept);
         self.check_order(response, returned, &kept)?;
         let rows = response.rows;
-        self.top.get_or_insert_with(|| Top {
-            key: rows.key(kept[0]),
-            height: rows.height(kept[0]),
-            block: rows.block(kept[0]),
-        });
+        self.top.get_or_insert_with(|| Top { key: rows.key(kept[0]), block: rows.block(kept[0]) });
+        if self.subject.order == Order::NewestFirst {
+            self.newest = self.newest.or_else(|| rows.height(kept[0]));
+        }
         for row in &kept {
             let offset = self.next - (returned.rows.end - row) as u64;
             self.unreturned.on_returned(response.rows, *row, offset);
@@ -253,8 +257,7 @@ impl ListAudit {
             self.one_block.on_accepted(response, returned.rows.clone(), self.next);
         }
         self.check_ends(response, &returned.rows)?;
-        self.latest.extend(returned.rows.clone().rev().take(LATEST_KEYS).rev().map(|row| response.rows.key(row)));
-        self.latest.drain(..self.latest.len().saturating_sub(LATEST_KEYS));
+        self.latest.push(response.rows, returned.rows.clone());
         self.lengths.on_response(request, response);
         self.small_pages.on_response(response);
         self.short_pages.on_response(request, response);
@@ -265,7 +268,7 @@ impl ListAudit {
         // The heights of blocks show what follows; their keys are not kept.
         if is_snapshot && self.subject.order != Order::Consecutive {
             let drift = returned.seen.drift;
-            self.unreturned.on_response(request, response, &returned.rows, drift, &self.known, &self.latest);
+            self.unreturned.on_response(request, response, &returned.rows, drift, &self.known, self.latest.few());
             let others = (0..returned.rows.start).chain(returned.rows.end..response.rows.len());
             self.strays.add(response.rows, others, &self.forks, &self.known);
         }

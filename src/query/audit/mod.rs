@@ -19,6 +19,7 @@
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason |
 //! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` |
+//! | head | without block hashes: a record of the first page in its place, and below one of its height that was not there | `PaginationDriftError` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
@@ -38,6 +39,7 @@ mod heights;
 mod in_common;
 mod known;
 mod known_keys;
+mod latest;
 mod lengths;
 mod list;
 mod looks;
@@ -57,7 +59,8 @@ pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
 pub use growth::Seen;
 pub use in_common::InCommon;
-pub use list::{LATEST_KEYS, ListAudit};
+pub use latest::Latest;
+pub use list::ListAudit;
 pub use looks::{page_of_both, position};
 pub use numbers::check_count;
 pub use repeats::Repeat;

@@ -86,6 +86,11 @@ impl OneBlock {
         of_block.flat_map(|(_, keys)| keys).any(|key| !known.contains(*key))
     }
 
+    /// Takes the block of the records that an earlier run has read.
+    pub fn set_block(&mut self, block: u64) {
+        self.block = Some(block);
+    }
+
     /// Takes records of the first page that an earlier run has read.
     pub fn set_first_page(&mut self, records: Vec<(u64, u64)>) {
         self.head = (!records.is_empty()).then_some(KnownPage { records, rows: None });

@@ -15,18 +15,18 @@ const KEPT: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Strays(VecDeque<(u64, Block)>);
 
-/// The returned records, and the heights between which all were returned.
+/// The returned records, and the heights of which all were returned: those above `lowest` and below `newest`.
 #[derive(Clone, Copy, Debug)]
 pub struct Read<'a> {
     pub known: &'a KnownKeys,
     pub forks: &'a Forks,
-    pub top: i64,
+    pub newest: i64,
     pub lowest: i64,
 }
 
 impl Read<'_> {
     fn lacks(self, key: u64, block: Block) -> bool {
-        let is_read = self.lowest < block.height && block.height < self.top;
+        let is_read = self.lowest < block.height && block.height < self.newest;
         is_read && self.forks.have(block) && !self.known.contains(key)
     }
 

@@ -1,5 +1,6 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
+mod continued;
 mod growth;
 mod in_common;
 mod one_block;

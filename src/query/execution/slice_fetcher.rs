@@ -87,7 +87,7 @@ impl SliceFetcher {
             let audit = ListAudit::new(subject(query, wanted), cursor.offset, &cursor.latest);
             let audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
             let height = cursor.height.filter(|_| cursor.offset > 0);
-            fetcher.audit = audit.below(height).with_repeats(&cursor.repeats);
+            fetcher.audit = audit.below(height).after_block(cursor.block).with_repeats(&cursor.repeats);
         } else {
             fetcher.skip = cursor.offset;
             fetcher.skipped.clone_from(&cursor.latest);

@@ -57,6 +57,9 @@ pub struct Cursor {
     /// Height of the last of them, if those after it are not above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::query) height: Option<i64>,
+    /// Height and block of the last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::query) block: Option<(i64, u64)>,
     /// Records that were returned twice and are still to be proven to be two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) repeats: Vec<Repeat>,

@@ -216,8 +216,8 @@ def test_cursor_within_duplicate_records_resumes_exactly() -> None:
 
 
 @pytest.mark.parametrize("taken", [5, 10, 11, 14, 15, 16])
-@pytest.mark.parametrize("back", [1, 2, 5, 8])
-def test_record_among_the_last_eight_that_comes_again_after_a_cursor_is_noticed(
+@pytest.mark.parametrize("back", [1, 2, 5, 8, 9, 12, 15])
+def test_record_of_the_last_height_that_comes_again_after_a_cursor_is_noticed(
     server: StrictServer, taken: int, back: int
 ) -> None:
     # Records of one height, which the service lists in another order after the cursor.

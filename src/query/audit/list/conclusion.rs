@@ -1,7 +1,6 @@
 //! The end of a list: contradictions of what was read, and the reasons why it may lack records.
 
 use super::ListAudit;
-use crate::interface::Order;
 use crate::message::Message;
 use crate::query::audit::strays;
 use crate::query::audit::subject::End;
@@ -47,9 +46,9 @@ impl ListAudit {
 
     /// The heights of a list in descending order of which all records were returned.
     pub(super) fn heights_read(&self) -> Option<strays::Read<'_>> {
-        let is_in_order = self.subject.kind == ListKind::Growing && self.subject.order == Order::NewestFirst;
-        let (top, lowest) = (self.top?.height?, self.heights.lowest()?);
-        is_in_order.then_some(strays::Read { known: &self.known, forks: &self.forks, top, lowest })
+        let (newest, lowest) = (self.newest?, self.heights.lowest()?);
+        let is_list = self.subject.kind == ListKind::Growing;
+        is_list.then_some(strays::Read { known: &self.known, forks: &self.forks, newest, lowest })
     }
 
     /// Height from which on no record may leave the list. Those below the last one may have become too old.

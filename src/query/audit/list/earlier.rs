@@ -37,6 +37,21 @@ impl ListAudit {
         if let Some(height) = height {
             self.heights.set_latest(height);
         }
+        if self.subject.order == Order::NewestFirst {
+            // Others of that height may be newer if all are of it that were returned.
+            let has_others_above = !self.lacks_keys && (self.latest.keys().len() as u64) < self.next;
+            self.newest = height.map(|height| height.saturating_add(i64::from(has_others_above)));
+        }
+        self
+    }
+
+    /// Takes the height and the block of the record that an earlier run returned last.
+    #[must_use]
+    pub fn after_block(mut self, block: Option<(i64, u64)>) -> Self {
+        if let Some((height, hash)) = block {
+            self.forks.set_latest(height, hash);
+            self.one_block.set_block(hash);
+        }
         self
     }
 

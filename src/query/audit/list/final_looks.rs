@@ -43,8 +43,8 @@ impl ListAudit {
 
     fn known(&self, is_whole: bool) -> Known<'_> {
         let last = if is_whole { None } else { self.last };
-        let top = self.top.and_then(|top| top.height).filter(|_| self.subject.order == Order::NewestFirst);
-        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued, last, top }
+        let has_equal = self.has_equal_records || self.lacks_keys;
+        Known { keys: &self.known, has_equal, last, newest: self.newest }
     }
 
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
@@ -192,7 +192,7 @@ impl ListAudit {
 
     /// True if a record that is not known is below a returned one of a greater height: the list had both.
     fn has_record_between(&self, response: &Response<'_>) -> bool {
-        if self.subject.order != Order::NewestFirst || self.is_continued {
+        if self.subject.order != Order::NewestFirst || self.lacks_keys {
             return false;
         }
         let mut highest = None;

@@ -109,3 +109,42 @@ fn part_of_the_service_that_knows_no_growth_shows_no_older_record() {
     assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 4, 0), Some((4, 1)));
     assert_eq!(take(PageRequest::of_audit(4, 1), &[6], 7, 0), Some((1, 6)));
 }
+
+#[test]
+fn first_records_that_were_replaced_above_one_of_their_height_are_a_contradiction() {
+    let by_height = Subject { compares_growth: true, has_blocks: false, ..LIST };
+    for (subject, shown, total, is_contradiction) in [
+        (by_height, [9, 2, 3], 5, true),
+        (by_height, [1, 9, 3], 5, true),
+        (by_height, [8, 9, 2], 6, true),
+        (by_height, [1, 2, 3], 5, false),
+        (by_height, [8, 1, 2], 6, false),
+        // All of them were replaced, or none: the final look tells.
+        (by_height, [7, 8, 9], 5, false),
+        // A block that was replaced has another hash, and its records have other keys.
+        (Subject { compares_growth: true, ..LIST }, [9, 2, 3], 5, false),
+    ] {
+        let mut audit = ListAudit::new(subject, 0, &[]);
+        let mut show = |page, rows: &[u64], total, returned: std::ops::Range<usize>| {
+            let rows = keys(rows);
+            let request = PageRequest { page, ..PageRequest::first(3) };
+            let response =
+                Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(2), total: Some(total) };
+            let seen = Seen { length: Some(5), drift: 0 };
+            audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen })
+        };
+        show(1, &[1, 2, 3], 5, 0..3).unwrap();
+        show(2, &[4, 5], 5, 0..2).unwrap();
+        assert_eq!(show(1, &shown, total, 0..0).is_err(), is_contradiction, "{shown:?}");
+    }
+    // The record above is of another height, which may have been replaced as a whole.
+    let mut audit = ListAudit::new(by_height, 0, &[]);
+    let mut show = |rows: &[(u64, i64, u64)], returned| {
+        let rows = Page(rows.to_vec());
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: Some(2) };
+        let seen = Seen { length: Some(2), drift: 0 };
+        audit.on_response(&PageRequest::first(3), &response, &Returned { rows: returned, kept: None, seen })
+    };
+    show(&[(1, 8, 0), (2, 7, 0)], 0..2).unwrap();
+    show(&[(9, 8, 0), (2, 7, 0)], 0..0).unwrap();
+}

@@ -14,7 +14,7 @@ use crate::columns::Columns;
 use crate::decode;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::{Arguments, Source};
+use crate::query::audit::{Arguments, Latest, Source};
 use crate::query::execution::progress::{RunPosition, progress};
 use crate::query::execution::reasons::{contradictions, label, lacks_shown, limits};
 use crate::query::execution::selection::{Selection, Selector};
@@ -45,8 +45,8 @@ struct Next {
     before: ListCheckpoint,
     /// Records that were added to the list since the response before this one.
     grown: u64,
-    /// Keys of the latest records before them.
-    latest: Vec<u64>,
+    /// The latest records before them.
+    latest: Latest,
     /// Hashes missing before this response.
     missing_before: usize,
 }
@@ -129,7 +129,7 @@ impl Delivery<'_> {
         let offset = fetcher.list.returned();
         let moved = fetcher.list.moved();
         let drift = fetcher.list.drift();
-        let latest = fetcher.audit.latest().to_vec();
+        let latest = fetcher.audit.latest().clone();
         let missing_before = report.read().missing.len();
         let selector = Selector { query, arguments, report, slice: fetcher.slice, top: self.dividing.top() };
         let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&self.request, page, |accepted| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::{LATEST_KEYS, Repeat};
+use crate::query::audit::{Latest, Repeat};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Division, Report, Resume, SharedReport, key_of_all};
 use crate::query::snapshot::{ListCheckpoint, Rows};
@@ -40,8 +40,8 @@ pub(super) struct ListPage {
     pub received_rows: Option<Vec<u32>>,
     /// State of the list before this page.
     pub before: ListCheckpoint,
-    /// Keys of the latest records before this page.
-    pub latest: Vec<u64>,
+    /// The latest records before this page.
+    pub latest: Latest,
     /// State of the list after it, unless the page was cut by `max_items`. Later responses without records make it more precise.
     pub after: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
     /// True if records after this page are not above its last one.
@@ -140,11 +140,9 @@ impl SlicePage {
 impl ListPage {
     /// Keys of the latest records before a received row.
     fn latest_before(&self, row: usize) -> Vec<u64> {
-        let first = row.saturating_sub(LATEST_KEYS);
-        let before = LATEST_KEYS.saturating_sub(row).min(self.latest.len());
-        let mut latest = self.latest[self.latest.len() - before..].to_vec();
-        latest.extend((first..row).map(|row| Rows::key(&self.received, row)));
-        latest
+        let mut latest = self.latest.clone();
+        latest.push(&self.received, 0..row);
+        latest.keys().to_vec()
     }
 }
 
@@ -176,8 +174,11 @@ impl Resume for ListPage {
         let mut at = Cursor::at(query, *slice, self.offset + rows as u64, list, remaining);
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
         at.latest = self.latest_before(rows);
-        let last = rows.checked_sub(1).filter(|_| self.has_falling_heights);
-        at.height = last.and_then(|row| Rows::height(&self.received, row));
+        if let Some(last) = rows.checked_sub(1) {
+            let height = Rows::height(&self.received, last);
+            at.height = height.filter(|_| self.has_falling_heights);
+            at.block = height.zip(Rows::block(&self.received, last));
+        }
         at.repeats = repeats.collect();
         at.reasons.clone_from(&self.doubts);
         self.page.reported(at, row)

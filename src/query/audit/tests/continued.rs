@@ -1,0 +1,80 @@
+//! Lists of which an earlier run returned records.
+
+use super::*;
+use crate::query::audit::Latest;
+
+/// The records of a page, each a key, all of one height and block.
+fn of_height(height: i64, keys: impl IntoIterator<Item = u64>) -> Page {
+    Page(keys.into_iter().map(|key| (key, height, height as u64)).collect())
+}
+
+/// The audit of a list of which an earlier run returned 12 records, the last ten of height 7.
+fn continued() -> ListAudit {
+    let mut latest = Latest::default();
+    latest.push(&of_height(8, 1..=2), 0..2);
+    latest.push(&of_height(7, 3..=12), 0..10);
+    ListAudit::new(LIST, 12, latest.keys()).below(Some(7)).after_block(Some((7, 7)))
+}
+
+#[test]
+fn latest_keys_are_those_of_the_last_height_and_a_few_others() {
+    let mut latest = Latest::default();
+    latest.push(&of_height(9, 1..=300), 0..300);
+    assert_eq!(latest.keys(), Vec::from_iter(45..=300));
+    latest.push(&of_height(8, 301..=303), 0..3);
+    assert_eq!(latest.keys(), Vec::from_iter(296..=303));
+    // The next run goes on with the same height.
+    let mut resumed = Latest::of_earlier_run(latest.keys());
+    resumed.push(&of_height(8, 304..=320), 0..17);
+    assert_eq!(resumed.keys().last_chunk::<20>(), Vec::from_iter(301..=320).first_chunk());
+}
+
+#[test]
+fn record_of_the_last_height_that_is_received_again_after_a_cursor_is_noticed() {
+    let read = |again| {
+        let mut audit = continued();
+        take(&mut audit, 4, &of_height(7, [13, again]), 5).unwrap();
+        (audit.is_open(&WHOLE), doubts(&audit).contains("equal records that are too far apart"))
+    };
+    assert_eq!((read(14), read(10), read(3)), ((false, false), (true, false), (false, true)));
+}
+
+#[test]
+fn record_that_a_response_shows_below_one_before_a_cursor_is_looked_for() {
+    let shown = |audit: &mut ListAudit| {
+        take_as(audit, PageRequest::first(6), &of_height(7, [5, 99, 6]), 3, None, 0..0).unwrap();
+        take(audit, 5, &of_height(7, [13, 14]), 5).unwrap();
+    };
+    let mut audit = continued();
+    shown(&mut audit);
+    assert!(look(&mut audit, &of_height(7, [5, 99, 6]), 3).unwrap_err().contains("records follow the last one"));
+    // A cursor with too few keys does not show whether an earlier run returned it.
+    let mut audit = ListAudit::new(LIST, 900, &Vec::from_iter(5..=260)).below(Some(7));
+    shown(&mut audit);
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
+fn record_after_a_cursor_of_another_block_of_the_same_height_is_a_reason() {
+    for (height, block, is_fork) in [(7, 7, false), (7, 70, true), (6, 60, false)] {
+        let mut audit = continued();
+        take(&mut audit, 5, &Page(vec![(13, height, block)]), 5).unwrap();
+        assert_eq!(doubts(&audit).contains("of two blocks"), is_fork, "{height} {block}");
+    }
+    let mut block = ListAudit::new(ONE_BLOCK, 3, &[1, 2, 3]).after_block(Some((7, 1)));
+    let error = take(&mut block, 2, &Page(vec![(4, 7, 2)]), 2).unwrap_err();
+    assert!(error.contains("two block hashes"), "{error}");
+}
+
+#[test]
+fn record_of_the_last_height_of_an_earlier_run_is_missed() {
+    let read = |mut audit: ListAudit, key| {
+        take_as(&mut audit, PageRequest::first(1), &of_height(7, [key]), 3, None, 0..0).unwrap();
+        take(&mut audit, 5, &of_height(6, [13, 14]), 5).unwrap();
+        doubts(&audit).contains("with the others of its block")
+    };
+    assert!(read(continued(), 99) && !read(continued(), 5));
+    // All records that were returned are of one height: the list may have a newer one of it.
+    let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
+    assert!(!read(of_one_height, 99));
+}
