@@ -23,7 +23,7 @@ fn latest_keys_are_those_of_the_last_height_and_a_few_others() {
     assert_eq!(latest.keys(), Vec::from_iter(45..=300));
     latest.push(&of_height(8, 301..=303), 0..3);
     assert_eq!(latest.keys(), Vec::from_iter(296..=303));
-    // The next run goes on with the same height.
+    // The next run continues at the same height.
     let mut resumed = Latest::of_earlier_run(latest.keys());
     resumed.push(&of_height(8, 304..=320), 0..17);
     assert_eq!(resumed.keys().last_chunk::<20>(), Vec::from_iter(301..=320).first_chunk());
