@@ -183,6 +183,15 @@ impl Columns {
         keys.filter_map(|column| self.text(column, row)).any(|text| !text.is_empty())
     }
 
+    /// Heights of the rows; none if the records have no height, or it was not decoded.
+    pub fn heights(&self) -> impl DoubleEndedIterator<Item = Option<i64>> + Clone + '_ {
+        let heights = self.record.height().and_then(|column| match &self.columns[column] {
+            Column::Integer(heights) => Some(heights),
+            _ => None,
+        });
+        heights.into_iter().flatten()
+    }
+
     pub fn kind(&self, index: usize) -> Kind {
         self.record.fields[index].kind
     }

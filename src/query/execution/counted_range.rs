@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use super::fetch::fetch;
 use super::list_spec::{list_spec, response};
 use super::query_start::QueryStart;
+use super::range_run::end_of_part;
 use super::run::Run;
 use super::shown_log::ShownLog;
 use crate::client::Error;
@@ -14,7 +15,7 @@ use crate::decode::Page;
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{ListReader, PageRequest, Rows};
+use crate::query::snapshot::{ListReader, PageRequest};
 
 /// Pages that are requested to find the one of a height. In a list with one record for each height, it is one.
 const MAX_LOOKS: u32 = 8;
@@ -42,7 +43,7 @@ struct PageHeights {
 
 impl PageHeights {
     fn new(page: u64, columns: &Columns) -> Option<Self> {
-        let heights = (0..columns.rows()).filter_map(|row| Rows::height(columns, row));
+        let heights = columns.heights().flatten();
         Some(Self { page, first: heights.clone().max()?, last: heights.min()? })
     }
 }
@@ -138,12 +139,7 @@ impl<'q> CountedRange<'q> {
                 Err(error) => break Err(error),
             }
         };
-        let own = run.report().read();
-        self.report.add_cost(&own);
-        match own.reasons.to_vec().into_iter().next() {
-            Some(problem) => Err(Error::Window { endpoint: self.list.endpoint().name, problem }),
-            None => read,
-        }
+        end_of_part(&run, self.list, self.report, read)
     }
 
     async fn fetch(&self, request: PageRequest, must_have_rows: bool) -> Result<Page, Error> {
@@ -155,7 +151,6 @@ impl<'q> CountedRange<'q> {
 
 /// The records of these heights.
 fn within(columns: &Columns, heights: RangeInclusive<i64>) -> Columns {
-    let rows = (0..columns.rows() as u32)
-        .filter(|row| Rows::height(columns, *row as usize).is_some_and(|height| heights.contains(&height)));
-    columns.take(&rows.collect::<Vec<_>>())
+    let rows = columns.heights().zip(0..).filter(|(height, _)| height.is_some_and(|height| heights.contains(&height)));
+    columns.take(&rows.map(|(_, row)| row).collect::<Vec<_>>())
 }

@@ -12,12 +12,11 @@ use super::follow_cursor::FollowCursor;
 use super::heights::ChainHeights;
 use super::list_spec::list_spec;
 use super::query_start::QueryStart;
+use super::range_run::{RangeRead, RangeRun, ReadLimit};
 use super::resolve::resolve;
-use super::run::Run;
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
 use crate::client::Error;
-use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
 use crate::query::follow::{
@@ -25,7 +24,6 @@ use crate::query::follow::{
 };
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{End, Rows};
 
 /// Delivered heights that are remembered beyond twice the settle distance. Without that distance, they are all by which a
 /// replaced block is noticed; each of them makes every cursor longer.
@@ -150,10 +148,7 @@ impl FollowPlan {
             poll: options.poll,
             head: head_source(&list),
             ranges: ranges(&list),
-            proof: match endpoint.shape {
-                Shape::Paged { total: Some(_), .. } => RoundProof::Count,
-                Shape::Paged { total: None, .. } | Shape::Direct => RoundProof::Recheck,
-            },
+            proof: if endpoint.counts() { RoundProof::Count } else { RoundProof::Recheck },
             until: None,
             forgets: match endpoint.limit {
                 ResultLimit::LastYear => Forgets::LastYear,
@@ -219,11 +214,8 @@ impl FollowPlan {
             Ranges::List => {
                 // No request whether the list reaches back so far: the follower notices a gap by itself.
                 let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
-                let limit = ReadLimit { max_rows, heights: Some(first.min(high)..=high) };
-                Ok(match collect(&query, limit, self.max_in_flight, report, &self.shown).await? {
-                    Collected::All(pages) => RangeRead::Complete(CompleteRows { up_to: high, pages }),
-                    Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
-                })
+                let limit = ReadLimit { max_rows, heights: first.min(high)..=high };
+                RangeRun::new(&query, report, &self.shown).read_within(&limit, self.max_in_flight).await
             }
             Ranges::ByHeight => self.read_heights(heights, max_rows, report).await.map(RangeRead::Complete),
             Ranges::ByCount => {
@@ -259,10 +251,8 @@ impl FollowPlan {
         let high = *heights.end();
         let each = stream::iter(heights).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let read = collect(&query, ReadLimit::NONE, 1, report, &self.shown)
-                .await
-                .map_err(|error| self.too_large(height, error))?;
-            let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
+            let read = RangeRun::new(&query, report, &self.shown).read().await;
+            let rows = read.map_err(|error| self.too_large(height, error))?;
             Ok::<_, Error>((height, rows))
         });
         let mut each = std::pin::pin!(each.buffered(self.max_in_flight.min(self.list.client().concurrency())));
@@ -276,89 +266,6 @@ impl FollowPlan {
             }
         }
         Ok(CompleteRows { up_to: high, pages: all })
-    }
-}
-
-/// Outcome of reading a range of heights.
-pub(super) enum RangeRead {
-    Complete(CompleteRows),
-    /// More records than may be held: `rows` of them are from `reached` on.
-    TooLarge {
-        rows: u64,
-        reached: i64,
-    },
-}
-
-/// Most records of a read.
-struct ReadLimit {
-    max_rows: u64,
-    /// Heights that may have records, over which those of the first page are extrapolated.
-    heights: Option<RangeInclusive<i64>>,
-}
-
-impl ReadLimit {
-    const NONE: Self = Self { max_rows: u64::MAX, heights: None };
-
-    /// True if the records will be far more than may be held, if those below are as dense as these.
-    fn is_exceeded(&self, rows: u64, reached: i64) -> bool {
-        let Some(heights) = &self.heights else { return false };
-        if self.max_rows == u64::MAX || rows == 0 {
-            return false;
-        }
-        // A range that is too large is read in halves, so that a wrong guess costs requests and nothing else.
-        let high = *heights.end() as f64;
-        let low = *heights.start() as f64;
-        let read = (high - reached as f64 + 1.0).max(1.0);
-        let expected = rows as f64 * (high - low + 1.0) / read;
-        rows > self.max_rows || expected > 2.0 * self.max_rows as f64
-    }
-}
-
-enum Collected {
-    All(Vec<Columns>),
-    TooLarge { rows: u64, reached: i64 },
-}
-
-/// The whole result of a query, unless it has more records than the limit.
-async fn collect(
-    query: &Query,
-    limit: ReadLimit,
-    max_in_flight: usize,
-    report: &SharedReport,
-    shown: &ShownLog,
-) -> Result<Collected, Error> {
-    let mut run = Run::new(&QueryStart::from(query.clone()));
-    run.log_responses(shown.of_ranges());
-    let mut all = Vec::new();
-    let mut count = 0;
-    if limit.max_rows < u64::MAX {
-        // The first page may show that there are too many.
-        run.set_max_in_flight(1);
-    }
-    let read = loop {
-        match run.next().await {
-            Ok(Some(page)) => {
-                run.set_max_in_flight(max_in_flight);
-                count += page.columns.rows() as u64;
-                let rows = page.columns.rows();
-                let reached = (0..rows).rev().find_map(|row| Rows::height(&page.columns, row)).unwrap_or(i64::MAX);
-                all.push(page.columns);
-                if limit.is_exceeded(count, reached) {
-                    break Ok(Collected::TooLarge { rows: count, reached });
-                }
-            }
-            Ok(None) => break Ok(Collected::All(all)),
-            Err(error) => break Err(error),
-        }
-    };
-    let own = run.report().read();
-    report.add_cost(&own);
-    shown.doubt(run.doubts());
-    // The last year of an address is all that there is to follow, unless the list ends before it.
-    let is_cut = query.endpoint().limit != ResultLimit::LastYear || run.end() == Some(End::ResultWindow);
-    match own.reasons.to_vec().into_iter().next() {
-        Some(problem) if is_cut => Err(Error::Window { endpoint: query.endpoint().name, problem }),
-        Some(_) | None => read,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::block_list::{BlockList, block_hash};
 use crate::cache::{Anchor, Cache, Failure, Key};
 use crate::client::{Client, Error};
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::message::Message;
 use crate::process;
 use crate::query::request::Query;
@@ -134,18 +134,9 @@ impl KeptChain<'_> {
     }
 }
 
-/// Heights of the rows.
-pub(super) fn heights(columns: &Columns) -> impl DoubleEndedIterator<Item = Option<i64>> + '_ {
-    let heights = columns.record().height().and_then(|column| match columns.column(column) {
-        Column::Integer(heights) => Some(heights),
-        _ => None,
-    });
-    heights.into_iter().flatten()
-}
-
 /// The highest block up to a height, if the rows have the hash of their block.
 pub(super) fn highest_block_of(columns: &Columns, max_height: i64) -> Option<Anchor> {
-    let rows = heights(columns).enumerate().filter_map(|(row, height)| Some((height?, block_hash(columns, row)?)));
+    let rows = columns.heights().enumerate().filter_map(|(row, height)| Some((height?, block_hash(columns, row)?)));
     let (height, hash) = rows.filter(|(height, _)| *height <= max_height).max_by_key(|(height, _)| *height)?;
     Some(Anchor { height, block_hash: hash.to_owned() })
 }

@@ -23,6 +23,7 @@ mod partitions;
 mod positions;
 mod progress;
 mod query_start;
+mod range_run;
 mod read_down;
 mod reasons;
 mod recorded_range;

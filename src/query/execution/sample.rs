@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::fetch::expectation;
 use crate::client::{Error, Expectation};
-use crate::columns::Column;
 use crate::decode::Page;
 use crate::process;
 use crate::query::request::{Options, Query};
@@ -111,10 +110,7 @@ impl Sampler {
 
 /// Height of the only record of a page.
 pub(super) fn height(page: &Page) -> Option<i64> {
-    let columns = &page.columns;
-    let index = columns.record().position("height")?;
-    let Column::Integer(heights) = columns.column(index) else { return None };
-    heights.iter().next()?
+    page.columns.heights().next()?
 }
 
 /// The newest records of a list, by height: as many as can be paged through.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::is_provisional;
+use crate::columns::Columns;
 use crate::message::{Hint, Message, counted};
-use crate::query::execution::kept_chain::heights;
 use crate::query::request::{ShownRecord, ShownRecords};
 use crate::query::results::{Records, record_keys};
 use crate::query::snapshot::Rows;
@@ -24,7 +24,7 @@ impl Contradicted {
         let Some(settled) = self.settled else { return 0 };
         let mut count = 0;
         for chunk in self.records.chunks() {
-            for (row, height) in heights(chunk).enumerate() {
+            for (row, height) in chunk.heights().enumerate() {
                 let is_settled = height.is_some_and(|height| height <= settled);
                 count += usize::from(is_settled && !is_provisional(chunk, row));
             }
@@ -41,18 +41,19 @@ impl Contradicted {
         }
         let mut same = None;
         for chunk in self.records.chunks() {
-            for (row, height) in heights(chunk).enumerate() {
+            for (row, height) in chunk.heights().enumerate() {
                 if Rows::block(chunk, row).is_some_and(|block| shown.contains(&block)) {
                     same = same.max(height);
                 }
             }
         }
         let Some(same) = same else { return 0 };
-        let lowest = read.chunks().iter().flat_map(heights).flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
+        let lowest =
+            read.chunks().iter().flat_map(Columns::heights).flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
         let records: HashSet<u64> = read.chunks().iter().flat_map(record_keys).collect();
         let mut missing = 0;
         for chunk in self.records.chunks() {
-            for ((row, height), key) in heights(chunk).enumerate().zip(record_keys(chunk)) {
+            for ((row, height), key) in chunk.heights().enumerate().zip(record_keys(chunk)) {
                 let is_due = height.is_some_and(|height| lowest <= height && height <= same);
                 missing += usize::from(is_due && !is_provisional(chunk, row) && !records.contains(&key));
             }
@@ -67,7 +68,7 @@ pub(super) fn lacks_shown(records: &Records, shown: &ShownRecords, range: RangeI
     let shown: Vec<(i64, ShownRecord)> = shown.between(range).collect();
     let mut has: HashMap<i64, Vec<ShownRecord>> = shown.iter().map(|(height, _)| (*height, Vec::new())).collect();
     for chunk in records.chunks() {
-        for (row, height) in heights(chunk).enumerate() {
+        for (row, height) in chunk.heights().enumerate() {
             if let Some(of_height) = height.and_then(|height| has.get_mut(&height)) {
                 of_height.push(ShownRecord { key: chunk.key(row), block: Rows::block(chunk, row) });
             }

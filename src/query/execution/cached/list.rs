@@ -6,7 +6,6 @@ use crate::cache::{Entry, Extent, Shape};
 use crate::columns::{Columns, Value};
 use crate::interface::ResultLimit;
 use crate::query::execution::block_list::call;
-use crate::query::execution::kept_chain::heights;
 use crate::query::execution::resolve::is_recent;
 use crate::query::request::Query;
 use crate::query::results::Records;
@@ -88,7 +87,7 @@ impl HeldList {
     /// True if a page reaches down to settled heights.
     pub fn may_meet(&self, page: &Columns) -> bool {
         let Some(settled) = &self.settled else { return false };
-        heights(page).any(|height| height.is_some_and(|height| height <= settled.height))
+        page.heights().any(|height| height.is_some_and(|height| height <= settled.height))
     }
 
     /// Returns where the first records of a list meet those that are kept; `None` if they do not reach so far.
@@ -101,7 +100,7 @@ impl HeldList {
             return Ok(Some(Joint { fresh: 0, held_from: 0, has_news: false }));
         }
         let Some(settled) = &self.settled else { return Ok(None) };
-        let mut all = fresh.chunks().iter().flat_map(heights);
+        let mut all = fresh.chunks().iter().flat_map(Columns::heights);
         let Some(fresh_from) = all.position(|height| height.is_some_and(|height| height <= settled.height)) else {
             return Ok(None);
         };
@@ -173,7 +172,7 @@ impl Settled {
     /// Heights `settle` below the highest one, and below all records that are to change. `None` if the list has no heights,
     /// or settled ones that do not descend.
     pub fn of(records: &Records, settle: i64) -> Option<Self> {
-        let all: Vec<Option<i64>> = records.chunks().iter().flat_map(heights).collect();
+        let all: Vec<Option<i64>> = records.chunks().iter().flat_map(Columns::heights).collect();
         let top = all.iter().copied().flatten().max()?;
         let height = top.saturating_sub(settle).min(before_provisional(records).unwrap_or(i64::MAX));
         let from = all.iter().position(|row| row.is_some_and(|row| row <= height)).unwrap_or(all.len());
@@ -185,7 +184,7 @@ impl Settled {
 /// The height below the lowest record with a value that is to change; `None` if there is no such record.
 pub(super) fn before_provisional(records: &Records) -> Option<i64> {
     let lowest = records.chunks().iter().filter_map(|chunk| {
-        let rows = heights(chunk).enumerate().filter(|(row, _)| is_provisional(chunk, *row));
+        let rows = chunk.heights().enumerate().filter(|(row, _)| is_provisional(chunk, *row));
         rows.filter_map(|(_, height)| height).min()
     });
     lowest.min().map(|lowest| lowest - 1)
@@ -194,5 +193,5 @@ pub(super) fn before_provisional(records: &Records) -> Option<i64> {
 /// True if some record has no height, or a value that is to change.
 pub(super) fn has_provisional(records: &Records) -> bool {
     let mut chunks = records.chunks().iter();
-    chunks.any(|chunk| heights(chunk).enumerate().any(|(row, height)| height.is_none() || is_provisional(chunk, row)))
+    chunks.any(|chunk| chunk.heights().enumerate().any(|(row, height)| height.is_none() || is_provisional(chunk, row)))
 }

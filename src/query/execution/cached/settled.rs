@@ -10,11 +10,12 @@ use super::read::{CachedRead, HeightsRead};
 use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
+use crate::columns::Columns;
 use crate::interface::RecordType;
 use crate::message::{Hint, Message};
 use crate::query::execution::block_list::{fetch_newest_rows, shown_records};
 use crate::query::execution::heights::ChainHeights;
-use crate::query::execution::kept_chain::{READ_DURING_REMOVAL, heights, highest_block_of, note, now};
+use crate::query::execution::kept_chain::{READ_DURING_REMOVAL, highest_block_of, note, now};
 use crate::query::execution::reasons;
 use crate::query::execution::run::Run;
 use crate::query::results::Records;
@@ -281,7 +282,7 @@ impl HeldHeights {
         }
         self.end = None;
         self.next = self.next.min(max_height + 1).max(self.low);
-        let kept = self.records.chunks().iter().flat_map(heights);
+        let kept = self.records.chunks().iter().flat_map(Columns::heights);
         let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
         self.records = self.records.slice(0, count);
     }
@@ -293,14 +294,14 @@ fn heights_of(records: &Records) -> RangeInclusive<i64> {
 }
 
 fn highest(records: &Records) -> Option<i64> {
-    records.chunks().iter().flat_map(heights).flatten().max()
+    records.chunks().iter().flat_map(Columns::heights).flatten().max()
 }
 
 fn lowest(records: &Records) -> Option<i64> {
-    records.chunks().iter().flat_map(heights).flatten().min()
+    records.chunks().iter().flat_map(Columns::heights).flatten().min()
 }
 
 fn is_ascending(records: &Records) -> bool {
-    let all: Vec<Option<i64>> = records.chunks().iter().flat_map(heights).collect();
+    let all: Vec<Option<i64>> = records.chunks().iter().flat_map(Columns::heights).collect();
     all.iter().all(Option::is_some) && all.is_sorted()
 }

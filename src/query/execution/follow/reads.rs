@@ -3,8 +3,8 @@
 use super::Follow;
 use crate::client::Error;
 use crate::message::Message;
-use crate::query::execution::follow_plan::RangeRead;
 use crate::query::execution::heights::ChainHeights;
+use crate::query::execution::range_run::RangeRead;
 use crate::query::execution::read_down::{ReadDown, ReadPage};
 use crate::query::follow::{Event, Request, RowFacts, Stop};
 use crate::query::results::SharedReport;
