@@ -9,6 +9,7 @@ none is missing. Reading the file shows whether a message names the problem, its
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
@@ -81,8 +82,11 @@ def listing() -> str:
 
 
 def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Write tests/messages.txt.")
+    parser.add_argument("--check", action="store_true", help="only compare it, and fail if it is not up to date")
+    options = parser.parse_args(arguments)
     current = listing()
-    if arguments == ["--check"]:
+    if options.check:
         return 0 if LISTED.read_text(encoding="utf-8") == current else 1
     LISTED.write_text(current, encoding="utf-8")
     return 0

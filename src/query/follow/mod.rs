@@ -10,7 +10,9 @@
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|
-//! | `Resting` | `Wait`, unless the interval has passed | | `HeadFirst` if heights are held back, only the head of the chain can show that they are whole, and the last round requested the list; `Head` in the first round, if only the head can show it; else `Newest` |
+//! | `Resting` | `Wait`, unless the interval has passed | heights are held back, only the head of the chain can show that they are whole, and the last round requested the list | `HeadFirst` |
+//! | | | only the head of the chain can show it, in the first round | `Head` |
+//! | | | otherwise | `Newest` |
 //! | `HeadFirst` | `Head` | no height became deliverable | `Resting` |
 //! | | | otherwise | `Newest` |
 //! | `Head` | `Head` | the newest block | `Newest` |
