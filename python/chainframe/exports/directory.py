@@ -22,13 +22,18 @@ from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, marked_as_written, release_lock, remove_if_abandoned
 from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, write_members
+from chainframe.exports.pieces import PieceFile
+from chainframe.exports.tables import write_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from io import BufferedWriter
     from pathlib import Path
 
+    import pyarrow as pa
+
     from chainframe.exports.manifest import Progress
+    from chainframe.exports.tables import Encoding
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -92,12 +97,15 @@ def _make_and_lock(path: Path, mode: int) -> int:
 
 
 class LocalStore:
-    """Manifest, journal and parts of one export in a directory that is locked."""
+    """Manifest, journal, pieces and parts of one export in a directory that is locked."""
+
+    keeps_pieces = True
 
     def __init__(self, path: Path) -> None:
         refuse_link(path)
         self.path = path
         self._journal: BinaryIO | None = None
+        self._pieces = PieceFile(path)
 
     @_reported
     def read(self, *, ignore_corrupt: bool = False) -> Manifest | None:
@@ -113,16 +121,38 @@ class LocalStore:
         return os.path.lexists(self.path / Manifest.NAME)
 
     @_reported
+    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
+        """Stores rows for the next part, the state after them, and the verdicts that changed since the last part."""
+        self._pieces.add(manifest, progress, verdicts, table)
+
+    def stored_rows(self) -> Iterator[pa.Table]:
+        """Rows of the pieces for the next part."""
+        return self._pieces.tables()
+
+    @_reported
+    def recover(self, manifest: Manifest, encoding: Encoding) -> None:
+        """Writes a part with the pieces of a run that was killed."""
+        found = self._pieces.recovered(manifest)
+        if found is None:
+            return
+        name = f"part-{len(manifest.parts):06}.parquet"
+        part = self.write_part(name, found.rows, lambda file: write_pieces(found.tables, file, encoding))
+        found.apply(manifest, vars(part))
+        self.save(manifest)
+
+    @_reported
     def begin(self, manifest: Manifest) -> None:
         """Writes the manifest with which a run begins, and removes what an earlier one left unlisted."""
         _make_durably(self.path)
         self._replace_manifest(manifest)
+        self._pieces.begin(manifest)
         self.remove_orphans(manifest)
 
     def remove_leftovers(self, manifest: Manifest) -> None:
         """Removes what a run left that was killed just after it had finished the export, unless all is read-only."""
         with suppress(OSError):
             (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
+            self._pieces.remove()
             self.remove_orphans(manifest)
 
     @_reported
@@ -135,6 +165,7 @@ class LocalStore:
         """Adds to the export: once this returns, what is listed is part of it."""
         change = manifest.change(progress)
         self._append(change)
+        self._pieces.remove()
         manifest.apply(change)
 
     @_reported
@@ -170,6 +201,7 @@ class LocalStore:
 
     def _replace_manifest(self, manifest: Manifest) -> None:
         self._write(Manifest.NAME, manifest.write)
+        self._pieces.remove()
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
@@ -203,7 +235,8 @@ class LocalStore:
 
     @_reported
     def delete_all(self) -> None:
-        """Removes what exports put into the directory: the manifest first, since it lists the rest."""
+        """Removes what exports put into the directory: pieces, then the manifest, which lists the rest."""
+        self._pieces.remove()
         for name in (Manifest.NAME, Manifest.JOURNAL):
             (self.path / name).unlink(missing_ok=True)
         self.remove_orphans(None)
@@ -222,6 +255,7 @@ class LocalStore:
     def replace_with(self, staging: LocalStore, manifest: Manifest) -> None:
         """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
         _keep_mode(staging.path / Manifest.NAME, self.path / Manifest.NAME)
+        self._pieces.remove()
         # In between readers find no manifest, and so no finished export.
         (self.path / Manifest.NAME).unlink(missing_ok=True)
         sync_directory(self.path)

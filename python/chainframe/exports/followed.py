@@ -29,11 +29,19 @@ ROWS_PER_GROUP = 1_024
 """Rows of a group, unless fewer are wanted: pyarrow takes four times the memory of a group to write it."""
 
 
-def follow_buffer(query: Query[Any], settle: int, start: Any, path: object, max_rows: int) -> _FollowBuffer:  # noqa: ANN401
+def follow_buffer(
+    query: Query[Any],
+    settle: int,
+    start: Any,  # noqa: ANN401
+    path: object,
+    max_rows: int,
+    *,
+    earlier_requests: int | None = None,
+) -> _FollowBuffer:
     """Return the followers of a set from the position of an export on, or from the beginning."""
     begin = json.dumps(start) if isinstance(start, dict) else start or "beginning"
     try:
-        return query._follow_buffer(begin, settle, max_rows, MAX_BYTES, MAX_AGE)  # noqa: SLF001 - of this package
+        return query._follow_buffer(begin, settle, max_rows, MAX_BYTES, MAX_AGE, earlier_requests)  # noqa: SLF001
     except InvalidParameterError as error:
         if start is None:
             raise
@@ -61,7 +69,9 @@ class FollowedWriter(ParquetWriter["_FollowBuffer"]):
     def _new_buffer(self) -> _FollowBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
-        return follow_buffer(self.query, settled.settle, self._start, self._directory, self._max_rows)
+        place = self._start, self._directory
+        options = {"earlier_requests": self._earlier_requests}
+        return follow_buffer(self.query, settled.settle, *place, self._max_rows, **options)
 
     def fetch(self) -> None:
         with self._settled():

@@ -56,7 +56,7 @@ class NewerWriter(QueryWriter):
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         del records
-        written = len(self.manifest.watermark)
+        written = len(self._watermark)
         return self._keys[written - len(self._earlier_watermark) : self._released][: WATERMARK - written]
 
     def _finish(self) -> None:
@@ -72,8 +72,7 @@ class NewerWriter(QueryWriter):
         self._release(matcher.end)
         self.manifest.absent = [list(record) for record in matcher.absent()]
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
-        while self._buffer.rows:
-            self._write()
+        self._write_all()
         is_complete = matcher.met is not None and not matcher.inserted and not matcher.num_equal()
         self._save_finished(watermark, matcher.findings(), is_complete=is_complete)
 
@@ -96,8 +95,7 @@ class NewerRangeWriter(QueryWriter):
                 self._release(self._released + count)
 
     def _finish(self) -> None:
-        while self._buffer.rows:
-            self._write()
+        self._write_all()
         earlier = self.manifest.since_watermark or []
         reasons: list[str] = []
         # A run that continues an interrupted one does not read the highest block of the earlier export.

@@ -2,12 +2,13 @@
 
 Three rules hold in every run:
 
-1. What was fetched is in a buffer of the core until a file with it is committed (`ParquetWriter`).
+1. What was fetched is in a buffer of the core, or stored in pieces, until a file with it is committed (`ParquetWriter`).
 2. Nothing interrupts a commit: signals are deferred, and a cancelled task waits for it (`DeferredSignals`).
 3. A run that ends early commits what the buffer has, whatever ended it.
 
 A file is written under a temporary name, synced and renamed; then the manifest's journal gets a line that lists it,
-with the cursor after its last record. So what is listed is complete, and what is not is fetched again by the next run.
+with the cursor after its last record. So what is listed is complete, and what is neither listed nor in a piece is
+fetched again by the next run.
 """
 
 from __future__ import annotations
@@ -160,6 +161,7 @@ class ExportRequest:
             return self._writer(main, new)
         found = main.read()
         store = main
+        self._recover((main, found), (staging, staged))
         found, staged = (None if each is None else grown(each, new) for each in (found, staged))
         if found is None:
             self._check_no_series()
@@ -177,6 +179,12 @@ class ExportRequest:
             staging.discard()
             return self._writer(staging, new)
         return self._writer(store, found or new)
+
+    def _recover(self, *exports: tuple[Store, Manifest | None]) -> None:
+        """Adds what a run that was killed had stored in pieces to the export that is continued."""
+        for store, manifest in exports:
+            if manifest is not None and self.mode == "resume":
+                store.recover(manifest, self.encoding)
 
     def _check_no_series(self) -> None:
         """Raises `ExportError` if exports of a series are there, which could not be continued beside one."""

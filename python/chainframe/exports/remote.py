@@ -28,7 +28,9 @@ from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, parsed, reported_as_corrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
 
     from chainframe._objects import ObjectPath
     from chainframe.exports.manifest import Progress
@@ -39,6 +41,9 @@ OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(
 
 class RemoteStore:
     """Manifest and parts of one export below a prefix."""
+
+    keeps_pieces = False
+    """Each would be two requests to the store."""
 
     def __init__(self, path: ObjectPath) -> None:
         self.path = path
@@ -76,6 +81,15 @@ class RemoteStore:
     def has_manifest(self) -> bool:
         self.read(ignore_corrupt=True)
         return self._stored.stored is not None
+
+    def add_piece(self, *_: object) -> None:
+        raise NotImplementedError
+
+    def stored_rows(self) -> Iterator[pa.Table]:
+        return iter(())
+
+    def recover(self, *_: object) -> None:
+        pass
 
     def begin(self, manifest: Manifest) -> None:
         is_new = self._stored.stored is None

@@ -202,8 +202,7 @@ class SettledWriter(QueryWriter):
 
     def _read_again(self, count: int) -> None:
         """Takes rows of heights that the earlier export has, once those before them are written."""
-        while self._buffer.rows:
-            self._write()
+        self._write_all()
         self._buffer.accept(count)
         while (taken := self._buffer.take()) is not None:
             records, self._again_cursor = taken
@@ -269,8 +268,7 @@ class SettledWriter(QueryWriter):
 
     def _finish(self) -> None:
         reasons: list[str] = []
-        while self._buffer.rows:
-            self._write()
+        self._write_all()
         if self._settled.is_compared or self._tail is None or self._met or self._buffer.is_read_to_end:
             self._compare_once()
         else:

@@ -16,11 +16,14 @@ from chainframe.exports.directory import STAGING, LocalStore, locked_dir, verify
 from chainframe.exports.remote import RemoteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
     from chainframe._objects import Location
     from chainframe.exports.manifest import Manifest, Part, Progress
+    from chainframe.exports.tables import Encoding
 
 
 class Store(Protocol):
@@ -35,6 +38,23 @@ class Store(Protocol):
 
     @property
     def has_manifest(self) -> bool: ...
+
+    @property
+    def keeps_pieces(self) -> bool:
+        """True if pieces of a file can be stored before the file is full."""
+        ...
+
+    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
+        """Stores rows for the next file, the state after them, and the verdicts that changed since the last file."""
+        ...
+
+    def stored_rows(self) -> Iterator[pa.Table]:
+        """Rows of the pieces for the next file."""
+        ...
+
+    def recover(self, manifest: Manifest, encoding: Encoding) -> None:
+        """Writes a file with the pieces of a run that was killed."""
+        ...
 
     def begin(self, manifest: Manifest) -> None:
         """Stores the manifest with which a run begins, and removes what an earlier one left unlisted."""

@@ -6,7 +6,8 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from chainframe._declared import height_column
@@ -15,10 +16,12 @@ from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import NumericOverflowError
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Part, Progress
-from chainframe.exports.tables import release_memory, write_table
+from chainframe.exports.tables import release_memory, write_pieces, write_table
 from chainframe.exports.watermark import WATERMARK, height_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from chainframe import Query, Records, Report
@@ -45,11 +48,28 @@ class Buffer(Protocol):
     async def fetch_async(self) -> None: ...
     def drain(self) -> None: ...
     def is_due(self) -> bool: ...
+    def is_piece_due(self) -> bool: ...
+    def take_piece(self) -> tuple[Records[Any], Any] | None: ...
     def take(self) -> tuple[Records[Any], Any] | None: ...
     def report(self) -> Report: ...
 
 
 B = TypeVar("B", bound=Buffer)
+
+
+@dataclass
+class Taken:
+    """Rows that were taken from the buffer for the next file, with the state after them."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    """The rows that are not stored as pieces."""
+    rows: int = 0
+    is_stored: bool = False
+    """True if some are stored as pieces."""
+    watermark: list[list[Any]] = field(default_factory=list)
+    cursor: Any = None
+    queried: Counter[str] = field(default_factory=Counter)
+    """Numbers of them by the value of a set whose list returned them."""
 
 
 class ParquetWriter(ABC, Generic[B]):
@@ -82,6 +102,7 @@ class ParquetWriter(ABC, Generic[B]):
         self._before = manifest.report
         self._queried: Counter[str] = Counter()
         """Records of this run that were written, by the value of a set whose list returned them."""
+        self._taken = Taken()
         self._buffer: B
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
@@ -106,6 +127,11 @@ class ParquetWriter(ABC, Generic[B]):
     @abstractmethod
     def _new_buffer(self) -> B: ...
 
+    @property
+    def _earlier_requests(self) -> int | None:
+        """Requests of earlier runs, if pieces of a file can be stored."""
+        return self._before.get("requests", 0) if self.store.keeps_pieces else None
+
     def fetch(self) -> None:
         """Waits until there is something to commit."""
         self._buffer.fetch()
@@ -119,6 +145,8 @@ class ParquetWriter(ABC, Generic[B]):
             self._accept()
             while self._buffer.is_due():
                 self._write()
+            if self._buffer.is_piece_due():
+                self._store_piece()
             if self._buffer.ended:
                 self._finish()
             elif self._is_met():
@@ -130,8 +158,7 @@ class ParquetWriter(ABC, Generic[B]):
             self._buffer.drain()
             if not self._has_gap:
                 self._accept()
-                while self._buffer.rows:
-                    self._write()
+                self._write_all()
             self.store.save(self.manifest)
 
     def report(self) -> Report:
@@ -147,23 +174,64 @@ class ParquetWriter(ABC, Generic[B]):
     def _end_here(self) -> None:
         """Reads no further."""
 
+    def _write_all(self) -> None:
+        while self._buffer.rows or self._taken.rows:
+            self._write()
+
     def _write(self) -> None:
         """Writes the accepted rows to files, then commits the files with the cursor after them."""
-        taken = self._buffer.take()
-        if taken is None:
+        self._take(self._buffer.take())
+        taken = self._taken
+        if not taken.rows:
             return
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
-        records, cursor = taken
-        self._queried.update(records._counts_by_queried())  # noqa: SLF001
-        watermark = self._new_watermark(records)
-        table = self._table(records)
-        # Texts of amounts, which the table has as numbers, need not be kept while it is written.
-        del records, taken
-        parts = self._parts(table)
-        del table
+        self._taken = Taken()
+        self._queried.update(taken.queried)
+        parts = [self._write_pieces(taken)] if taken.is_stored else self._parts(taken.tables.pop())
         release_memory()
-        self._commit(parts, watermark, cursor)
+        self._commit(parts, taken.watermark, taken.cursor)
+
+    def _write_pieces(self, taken: Taken) -> Part:
+        """Writes the rows that were stored as pieces, and those after them."""
+
+        def tables() -> Iterable[pa.Table]:
+            return chain(self.store.stored_rows(), taken.tables)
+
+        name = f"part-{len(self.manifest.parts):06}.parquet"
+        return self.store.write_part(name, taken.rows, lambda file: write_pieces(tables, file, self._encoding))
+
+    def _store_piece(self) -> None:
+        """Stores the accepted rows before they fill a file: if the process is killed, they are not fetched again."""
+        self._take(self._buffer.take_piece())
+        if not self._taken.tables:
+            return
+        now = self._buffer.report()
+        verdicts = _written(now._changed_verdicts, self._taken.queried)  # noqa: SLF001
+        # The others are as they were when the last file was written.
+        report = {**self._report(now), "records": self.manifest.rows + self._taken.rows}
+        if "verdicts" in self.manifest.report:
+            report["verdicts"] = self.manifest.report["verdicts"]
+        progress = Progress([], self._taken.watermark, _parsed(self._taken.cursor), report, self.manifest.settled)
+        for table in self._taken.tables:
+            self.store.add_piece(self.manifest, progress, verdicts, table)
+        self._taken.tables.clear()
+        self._taken.is_stored = True
+
+    def _take(self, taken: tuple[Records[Any], Any] | None) -> None:
+        if taken is None:
+            return
+        self._has_gap = True
+        records, cursor = taken
+        self._taken.queried.update(records._counts_by_queried())  # noqa: SLF001
+        watermark = self._new_watermark(records)
+        # Texts of amounts, which the table has as numbers, are not kept.
+        table = self._table(records)
+        self._taken.tables.append(table)
+        self._taken.rows += table.num_rows
+        self._taken.watermark += watermark
+        self._taken.cursor = cursor
+        self._has_gap = False
 
     def _commit(
         self,
@@ -172,13 +240,8 @@ class ParquetWriter(ABC, Generic[B]):
         cursor: Any,  # noqa: ANN401 - text, or the positions of a set
         settled: Settled | None = None,
     ) -> None:
-        progress = Progress(
-            parts=parts,
-            watermark=watermark,
-            cursor=json.loads(cursor) if isinstance(cursor, str) else cursor,
-            report={**self._report(), "records": self.manifest.rows + sum(part.rows for part in parts)},
-            settled=settled or self.manifest.settled,
-        )
+        report = {**self._whole_report(), "records": self.manifest.rows + sum(part.rows for part in parts)}
+        progress = Progress(parts, watermark, _parsed(cursor), report, settled or self.manifest.settled)
         self.store.commit(self.manifest, progress)
         self._has_gap = False
 
@@ -186,7 +249,7 @@ class ParquetWriter(ABC, Generic[B]):
         try:
             return records.to_arrow(self.manifest.numbers, columns=self._columns)  # type: ignore[arg-type]
         except NumericOverflowError as error:
-            row = self.manifest.rows + (error.row or 0)
+            row = self.manifest.rows + self._taken.rows + (error.row or 0)
             raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
 
     def _parts(self, table: pa.Table) -> list[Part]:
@@ -201,22 +264,28 @@ class ParquetWriter(ABC, Generic[B]):
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         if self._order == "by_height":
             return _highest(records)
-        wanted = WATERMARK - len(self.manifest.watermark)
+        wanted = WATERMARK - len(self._watermark)
         if self._order is None or wanted <= 0:
             return []
         return _keys(records[:wanted])
 
-    def _report(self) -> dict[str, Any]:
-        """The report over all runs so far."""
+    @property
+    def _watermark(self) -> list[list[Any]]:
+        return [*self.manifest.watermark, *self._taken.watermark]
+
+    def _whole_report(self) -> dict[str, Any]:
         now = self._buffer.report()
+        verdicts = self._verdicts(now)
+        return {**self._report(now), **({"verdicts": verdicts} if verdicts["argument"] else {})}
+
+    def _report(self, now: Report) -> dict[str, Any]:
+        """The report over all runs so far, without verdicts."""
         counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         earlier = (self._before.get(name, default) for name, default in MEMBERS.items())
         members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])
-        verdicts = self._verdicts(now)
         return {
             **counts,
             **members,
-            **({"verdicts": verdicts} if verdicts["argument"] else {}),
             # The evidence of a resumed run covers its last part only, so it is left out.
             **({"evidence": now._evidence} if now.evidence and not self._before else {}),  # noqa: SLF001
             "complete": False,
@@ -226,15 +295,13 @@ class ParquetWriter(ABC, Generic[B]):
 
     def _verdicts(self, now: Report) -> dict[str, list[Any]]:
         """The verdicts on the values of a set over all runs so far, with the records that were written of each."""
-        verdicts = now._verdicts  # noqa: SLF001 - of this package
-        written = {**verdicts, "records": [self._queried[argument] for argument in verdicts["argument"]]}
+        written = _written(now._verdicts, self._queried)  # noqa: SLF001 - of this package
         before = self._before.get("verdicts")
         return merged_verdicts([before, written]) if before else written
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""
-        while self._buffer.rows:
-            self._write()
+        self._write_all()
         watermark = self.manifest.watermark
         if self._order == "by_height":
             watermark = self._highest_of(self.manifest.since_watermark or [])
@@ -253,7 +320,7 @@ class ParquetWriter(ABC, Generic[B]):
             parts = self._parts(self._table(self.query.partial[:0]))
         self.store.check_present(self.manifest)
         now = self._buffer.report()
-        report = self._report()
+        report = self._whole_report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
         # Only an empty result has some.
         remarks = {"remarks": now._remarks} if now.remarks and not self.manifest.rows else {}  # noqa: SLF001
@@ -283,7 +350,8 @@ class QueryWriter(ParquetWriter["_PartBuffer"]):
     """Number of rows of the list that were written or skipped."""
 
     def _new_buffer(self) -> _PartBuffer:
-        options = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
+        options: dict[str, Any] = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
+        options["earlier_requests"] = self._earlier_requests
         return self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
 
     def _is_keyed(self) -> bool:
@@ -301,11 +369,19 @@ class QueryWriter(ParquetWriter["_PartBuffer"]):
     def _release(self, end: int) -> None:
         """Releases the rows before index `end` of the list, and writes the files that they fill."""
         while self._released < end:
-            rows = min(end - self._released, self._max_rows - self._buffer.rows)
+            rows = min(end - self._released, self._buffer.room)
             self._buffer.accept(rows)
             self._released += rows
-            if self._buffer.rows >= self._max_rows:
+            if not self._buffer.room:
                 self._write()
+
+
+def _written(verdicts: dict[str, list[Any]], queried: Counter[str]) -> dict[str, list[Any]]:
+    return {**verdicts, "records": [queried[argument] for argument in verdicts["argument"]]}
+
+
+def _parsed(cursor: Any) -> Any:  # noqa: ANN401 - text, or the positions of a set
+    return json.loads(cursor) if isinstance(cursor, str) else cursor
 
 
 def _keys(records: Records[Any]) -> list[list[Any]]:

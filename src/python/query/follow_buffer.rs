@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::follow::start_of;
 use super::part_buffer::CHUNK_ROWS;
+use super::pieces::PieceRule;
 use super::positions::Positions;
 use super::query::Query;
 use crate::client::{Client, Error};
@@ -37,11 +38,13 @@ pub struct FollowBuffer {
 
 struct BufferState {
     records: RecordsBuilder,
-    /// About the bytes that the records take.
-    bytes: usize,
+    /// Rows of the file that the records and the pieces before are for, and about the bytes that they take.
+    file_rows: usize,
+    file_bytes: usize,
+    pieces: PieceRule,
     /// Position after the records.
     cursor: FollowCursor,
-    /// Arrival of the oldest record.
+    /// Arrival of the oldest record of the file.
     oldest: Option<Instant>,
     ended: bool,
     max_rows: usize,
@@ -59,8 +62,9 @@ impl BufferState {
         let FollowItem::Batch(records) = event.item else { return };
         self.oldest.get_or_insert_with(Instant::now);
         for columns in records.chunks() {
-            self.bytes += columns.copied_size();
-            self.records.push(columns, self.max_rows.saturating_sub(self.records.rows()));
+            self.file_rows += columns.rows();
+            self.file_bytes += columns.copied_size();
+            self.records.push(columns, self.max_rows.saturating_sub(self.file_rows));
         }
     }
 
@@ -70,23 +74,29 @@ impl BufferState {
     }
 
     fn is_due(&self) -> bool {
-        let is_full = self.records.rows() >= self.max_rows || self.bytes >= self.max_bytes;
+        let is_full = self.file_rows >= self.max_rows || self.file_bytes >= self.max_bytes;
         is_full || self.due_at().is_some_and(|due| due <= Instant::now())
+    }
+
+    /// True if the records are to be stored before they fill a file.
+    fn has_piece(&self, requests: u64) -> bool {
+        self.records.rows() > 0 && self.pieces.is_due(requests)
     }
 }
 
 impl FollowBuffer {
-    /// Reads until a file is due or all lists have been read. Between an event and its entry into the buffer lies no point
+    /// Reads until a file or a piece is due or all lists have been read. Between an event and its entry into the buffer lies no point
     /// of suspension, so that dropping the future loses none.
     fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let run = self.run.clone();
         let state = self.state.clone();
+        let report = self.report.clone();
         async move {
             let run = &mut *run.lock().await;
             loop {
                 let due_at = {
                     let state = lock(&state);
-                    if state.ended || state.is_due() {
+                    if state.ended || state.is_due() || state.has_piece(report.requests()) {
                         return Ok(());
                     }
                     state.due_at()
@@ -131,6 +141,10 @@ impl FollowBuffer {
         lock(&self.state).is_due()
     }
 
+    fn is_piece_due(&self) -> bool {
+        lock(&self.state).has_piece(self.report.requests())
+    }
+
     #[getter]
     fn ended(&self) -> bool {
         lock(&self.state).ended
@@ -148,14 +162,25 @@ impl FollowBuffer {
         Positions(lock(&self.state).cursor.clone())
     }
 
-    /// Removes the records; returns them with the position after them, or None if there are none.
+    /// Removes the records, with which a file ends; returns them with the position after them, or None if there are none.
     fn take(&self) -> Option<(Records, Positions)> {
+        let taken = self.take_piece();
+        self.report.read().verdicts.forget_changes();
         let mut state = lock(&self.state);
-        state.bytes = 0;
+        state.file_rows = 0;
+        state.file_bytes = 0;
         state.oldest = None;
+        taken
+    }
+
+    /// Removes the records like `take`, but others follow in the file.
+    fn take_piece(&self) -> Option<(Records, Positions)> {
+        let report = self.report.read();
+        let mut state = lock(&self.state);
+        state.pieces.taken(report.requests);
         let records = state.records.finish();
         let numbers = self.client.settings().numbers;
-        let taken = (Records::new(records, self.report.read(), numbers), Positions(state.cursor.clone()));
+        let taken = (Records::new(records, report, numbers), Positions(state.cursor.clone()));
         (!taken.0.inner.is_empty()).then_some(taken)
     }
 
@@ -174,6 +199,7 @@ impl Query {
         max_rows: usize,
         max_bytes: usize,
         max_age: f64,
+        earlier_requests: Option<u64>,
     ) -> PyResult<FollowBuffer> {
         let options = FollowOptions {
             start: start_of(slf, start)?,
@@ -186,7 +212,9 @@ impl Query {
         let run = FollowRun::new(&slf.get().start, options)?;
         let state = BufferState {
             records: RecordsBuilder::with_chunk_rows(run.query().record(), StringLayout::Utf8, CHUNK_ROWS),
-            bytes: 0,
+            file_rows: 0,
+            file_bytes: 0,
+            pieces: PieceRule::new(earlier_requests),
             cursor: run.cursor().clone(),
             oldest: None,
             ended: false,

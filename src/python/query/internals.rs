@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::part_buffer::PartBuffer;
+use super::pieces::PieceRule;
 use super::query::Query;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::ColumnNames;
@@ -20,19 +21,20 @@ use crate::query::{self, GrowthOrder, QueryStart, SharedReport};
 
 #[pymethods]
 impl Query {
-    /// A run for an export: its records stay in the core until they are written.
+    /// A run for an export: its records stay in the core until they are written, in pieces if there were `earlier_requests`.
     fn _part_buffer(
         slf: &Bound<'_, Self>,
         max_rows: usize,
         max_age: f64,
         keyed: bool,
         in_order: bool,
+        earlier_requests: Option<u64>,
     ) -> PyResult<PartBuffer> {
         let (run, begun, bar) = slf.get().stream_pages(slf.py())?;
         // A run that looks for the records of an earlier one may find them on the first page.
         let run = if in_order { run.in_order().returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
-        Ok(PartBuffer::new((run, begun), bar, max_rows, max_age, keyed))
+        Ok(PartBuffer::new((run, begun), bar, (max_rows, max_age), keyed, PieceRule::new(earlier_requests)))
     }
 
     /// Type of amounts that the client asks for.

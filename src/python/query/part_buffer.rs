@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use tokio::time::{Instant, timeout_at};
 
 use super::last_run::BegunRun;
+use super::pieces::PieceRule;
 use super::progress::Bar;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -18,7 +19,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Page, Run, SharedReport, record_keys};
+use crate::query::{Batches, Checkpoint, Page, Records as RecordsOfPages, Run, SharedReport, record_keys};
 
 /// Rows that are allocated at a time. A file of rows in one piece would need room for twice as many while it grows.
 pub(super) const CHUNK_ROWS: usize = 4_096;
@@ -50,15 +51,18 @@ pub struct PartBuffer {
 
 struct BufferState {
     batches: Batches,
-    /// Rows in `batches`, and about the bytes that they take.
+    /// Rows in `batches`.
     rows: usize,
-    bytes: usize,
+    /// Rows of the file that `batches` and the pieces before are for, and about the bytes that they take.
+    file_rows: usize,
+    file_bytes: usize,
+    pieces: PieceRule,
     /// Position in the run after the last released row.
     checkpoint: Option<Checkpoint>,
     /// Pages that arrived, each with the number of its rows that were released.
     held: VecDeque<(Page, usize)>,
     keys: Vec<Key>,
-    /// Arrival of the oldest page.
+    /// Arrival of the oldest page of the file.
     oldest: Option<Instant>,
     ended: bool,
     is_read_to_end: bool,
@@ -66,7 +70,7 @@ struct BufferState {
 
 /// The wait for the next page.
 enum Wait {
-    /// A file is due, or the result has ended.
+    /// A file or a piece is due, or the result has ended.
     Over,
     /// The file with the oldest row is due at this time.
     Until(Instant),
@@ -98,7 +102,8 @@ impl BufferState {
             self.checkpoint = Some(checkpoint);
             if keep {
                 self.rows += released;
-                self.bytes += part.columns.copied_size();
+                self.file_rows += released;
+                self.file_bytes += part.columns.copied_size();
                 self.batches.push(part);
             }
         }
@@ -108,8 +113,8 @@ impl BufferState {
     fn accept_pages(&mut self, max_rows: usize) {
         while let Some((page, _)) = self.held.front() {
             let rows = page.columns.rows();
-            let fits = self.rows + rows <= max_rows && self.bytes + page.columns.copied_size() <= MAX_BYTES;
-            if self.rows > 0 && !fits {
+            let fits = self.file_rows + rows <= max_rows && self.file_bytes + page.columns.copied_size() <= MAX_BYTES;
+            if self.file_rows > 0 && !fits {
                 return;
             }
             self.release(rows, true);
@@ -117,23 +122,34 @@ impl BufferState {
     }
 
     /// Returns the wait for the next page. Pages that are not compared by keys are accepted first.
-    fn wait(&mut self, keyed: bool, max_rows: usize, max_age: Duration) -> Wait {
+    fn wait(&mut self, keyed: bool, max_rows: usize, max_age: Duration, requests: u64) -> Wait {
         if !keyed {
             self.accept_pages(max_rows);
         }
         let has_more_than_a_file = !keyed && !self.held.is_empty();
-        if self.ended || self.is_full(max_rows) || has_more_than_a_file {
+        if self.ended || self.is_full(max_rows) || has_more_than_a_file || self.has_piece(requests) {
             return Wait::Over;
         }
         match self.oldest {
-            Some(oldest) if self.rows > 0 => Wait::Until(oldest + max_age),
+            Some(oldest) if self.file_rows > 0 => Wait::Until(oldest + max_age),
             _ => Wait::Unlimited,
         }
     }
 
     /// True if the rows to be written fill a file.
     fn is_full(&self, max_rows: usize) -> bool {
-        self.rows >= max_rows || self.bytes >= MAX_BYTES
+        self.file_rows >= max_rows || self.file_bytes >= MAX_BYTES
+    }
+
+    /// True if the rows to be written are to be stored before they fill a file.
+    fn has_piece(&self, requests: u64) -> bool {
+        self.rows > 0 && self.pieces.is_due(requests)
+    }
+
+    fn take(&mut self, requests: u64) -> Option<(RecordsOfPages, Checkpoint)> {
+        self.rows = 0;
+        self.pieces.taken(requests);
+        self.batches.finish().map(|batch| batch.records).zip(self.checkpoint.clone())
     }
 }
 
@@ -152,11 +168,19 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 }
 
 impl PartBuffer {
-    pub fn new((run, begun): (Run, BegunRun), bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
+    pub fn new(
+        (run, begun): (Run, BegunRun),
+        bar: Bar,
+        (max_rows, max_age): (usize, Duration),
+        keyed: bool,
+        pieces: PieceRule,
+    ) -> Self {
         let state = BufferState {
             batches: Batches::with_chunk_rows(run.query().record(), max_rows, CHUNK_ROWS),
             rows: 0,
-            bytes: 0,
+            file_rows: 0,
+            file_bytes: 0,
+            pieces,
             checkpoint: None,
             held: VecDeque::new(),
             keys: Vec::new(),
@@ -177,18 +201,19 @@ impl PartBuffer {
         }
     }
 
-    /// Fetches until a file is due or the result ends; one page if the caller compares keys.
+    /// Fetches until a file or a piece is due or the result ends; one page if the caller compares keys.
     ///
     /// Between the arrival of a page and its entry into the buffer lies no point of suspension, so that dropping the
     /// future loses no page.
     fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let run = self.run.clone();
         let state = self.state.clone();
+        let report = self.report.clone();
         let Self { max_rows, max_age, keyed, .. } = *self;
         async move {
             let run = &mut *run.lock().await;
             loop {
-                let wait = lock(&state).wait(keyed, max_rows, max_age);
+                let wait = lock(&state).wait(keyed, max_rows, max_age, report.requests());
                 let next = match wait {
                     Wait::Over => return Ok(()),
                     Wait::Unlimited => run.next().await,
@@ -225,7 +250,7 @@ impl PartBuffer {
 
 #[pymethods]
 impl PartBuffer {
-    /// Fetches until a file is full, the oldest is `max_age` seconds old, or the result ends.
+    /// Fetches until a file is full or `max_age` seconds old, a piece of it is due, or the result ends.
     fn fetch(&self, py: Python<'_>) -> PyResult<()> {
         let result = block_on(py, &self.client, self.fetching())?;
         self.fetched(py, result)
@@ -253,11 +278,17 @@ impl PartBuffer {
         block_on(py, &self.client, async move { drop(run.lock().await) })
     }
 
-    /// True if `take` would return a full file, or one that is due by age.
+    /// True if the rows that were taken since the last file and those that `take` would return are a file that is full, or due
+    /// by age.
     fn is_due(&self) -> bool {
         let state = lock(&self.state);
         let aged = state.oldest.is_some_and(|oldest| oldest.elapsed() >= self.max_age);
-        state.is_full(self.max_rows) || state.rows > 0 && (aged || !self.keyed && !state.held.is_empty())
+        state.is_full(self.max_rows) || state.file_rows > 0 && (aged || !self.keyed && !state.held.is_empty())
+    }
+
+    /// True if `take_piece` would return enough to be stored.
+    fn is_piece_due(&self) -> bool {
+        lock(&self.state).has_piece(self.report.requests())
     }
 
     /// True if the list was read to its end. It may lack records that are older than those that the API returns.
@@ -278,6 +309,12 @@ impl PartBuffer {
         lock(&self.state).rows
     }
 
+    /// Rows that the file still has room for.
+    #[getter]
+    fn room(&self) -> usize {
+        self.max_rows.saturating_sub(lock(&self.state).file_rows)
+    }
+
     /// Keys of the records that arrived since the last call.
     fn new_keys(&self) -> Vec<Key> {
         std::mem::take(&mut lock(&self.state).keys)
@@ -293,28 +330,46 @@ impl PartBuffer {
         lock(&self.state).release(rows, false);
     }
 
-    /// Removes the accepted records; returns them with the cursor after them, or None if there are none.
+    /// Removes the accepted records, with which a file ends; returns them with the cursor after them, or None if there are
+    /// none.
     fn take(&self, py: Python<'_>) -> PyResult<Option<(Py<Records>, String)>> {
-        let batch = {
+        let report = self.report.read();
+        report.verdicts.forget_changes();
+        let taken = {
             let mut state = lock(&self.state);
-            let batch = state.batches.finish();
-            let checkpoint = state.checkpoint.clone();
-            state.rows = 0;
-            state.bytes = 0;
+            let taken = state.take(report.requests);
+            state.file_rows = 0;
+            state.file_bytes = 0;
             state.oldest = (!state.held.is_empty()).then(Instant::now);
             if !self.keyed {
                 state.accept_pages(self.max_rows);
             }
-            batch.map(|batch| batch.records).zip(checkpoint)
+            taken
         };
-        let Some((records, checkpoint)) = batch else { return Ok(None) };
-        let cursor = finalize::detach(py, || checkpoint.cursor().to_json());
-        let records = Py::new(py, Records::new(records, self.report.read(), self.client.settings().numbers))?;
-        Ok(Some((records, cursor)))
+        self.with_cursor(py, taken)
+    }
+
+    /// Removes the accepted records like `take`, but others follow in the file.
+    fn take_piece(&self, py: Python<'_>) -> PyResult<Option<(Py<Records>, String)>> {
+        let taken = lock(&self.state).take(self.report.requests());
+        self.with_cursor(py, taken)
     }
 
     /// Report of this run, whatever else the query is used for meanwhile.
     fn report(&self) -> Report {
         Report { inner: self.report.read() }
+    }
+}
+
+impl PartBuffer {
+    fn with_cursor(
+        &self,
+        py: Python<'_>,
+        taken: Option<(RecordsOfPages, Checkpoint)>,
+    ) -> PyResult<Option<(Py<Records>, String)>> {
+        let Some((records, checkpoint)) = taken else { return Ok(None) };
+        let cursor = finalize::detach(py, || checkpoint.cursor().to_json());
+        let records = Py::new(py, Records::new(records, self.report.read(), self.client.settings().numbers))?;
+        Ok(Some((records, cursor)))
     }
 }

@@ -56,6 +56,12 @@ impl Report {
         to_json(py, &self.inner.verdicts)
     }
 
+    /// Those of the verdicts that have changed since the buffer of an export began a file, with the requests since.
+    #[getter]
+    fn _changed_verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_json(py, &self.inner.verdicts.changed())
+    }
+
     /// The reasons in the form that `_restore_report` takes.
     #[getter]
     fn _reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -83,7 +83,7 @@ impl FollowSet {
         let cursor = FollowCursor::new(&query, position)?;
         let report = SharedReport::of_follower();
         let verdicts = members.values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
-        report.update(|report| report.verdicts.lock().extend(verdicts));
+        report.update(|report| report.verdicts.replace(verdicts.collect()));
         Ok(Self {
             lists: FollowedLists::new(&query, members, options.changes, options.settle),
             doubts: BTreeMap::new(),
@@ -262,9 +262,10 @@ impl FollowSet {
         }
         let message = error.map(Error::message);
         self.report.update(|report| {
-            let verdict = &mut report.verdicts.lock()[list];
-            verdict.complete = message.is_none() && verdict.reasons.is_empty();
-            verdict.error = message;
+            report.verdicts.update(list, |verdict| {
+                verdict.complete = message.is_none() && verdict.reasons.is_empty();
+                verdict.error = message;
+            });
         });
     }
 
@@ -286,10 +287,11 @@ impl FollowSet {
         self.report.update(|report| {
             report.records += now.records - before.records;
             report.dropped += now.dropped - before.dropped;
-            let verdict = &mut report.verdicts.lock()[list];
-            verdict.records += now.records - before.records;
-            verdict.requests += cost.requests;
-            verdict.reasons = reasons.into();
+            report.verdicts.update(list, |verdict| {
+                verdict.records += now.records - before.records;
+                verdict.requests += cost.requests;
+                verdict.reasons = reasons.into();
+            });
         });
     }
 
@@ -307,9 +309,10 @@ impl FollowSet {
         for list in lists {
             self.doubts.insert(list, reason.clone());
             self.report.update(|report| {
-                let verdict = &mut report.verdicts.lock()[list];
-                verdict.complete = false;
-                verdict.reasons = verdict.reasons.iter().cloned().chain([reason.clone()]).collect();
+                report.verdicts.update(list, |verdict| {
+                    verdict.complete = false;
+                    verdict.reasons = verdict.reasons.iter().cloned().chain([reason.clone()]).collect();
+                });
             });
         }
     }

@@ -122,6 +122,11 @@ impl SharedReport {
         self.lock().report.clone()
     }
 
+    /// Number of requests so far.
+    pub fn requests(&self) -> u64 {
+        self.lock().report.requests
+    }
+
     pub(in crate::query) fn search(&self) -> Option<Arc<SearchState>> {
         self.lock().report.search.clone()
     }

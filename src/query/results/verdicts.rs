@@ -1,12 +1,12 @@
 //! `Verdicts`: completeness and cost of each argument of a set.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
-use crate::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::process::ForkSafeMutex;
 
 /// The result of one argument.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,23 +25,55 @@ pub struct Verdict {
 /// The verdicts of a run, which its report and the copies of the report share.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
-pub struct Verdicts(Arc<ForkSafeMutex<Vec<Verdict>>>);
+pub struct Verdicts(Arc<ForkSafeMutex<Listed>>);
+
+#[derive(Debug, Default)]
+struct Listed {
+    verdicts: Vec<Verdict>,
+    /// Those that have changed, by index: their requests before.
+    changed: BTreeMap<usize, u64>,
+}
 
 impl Verdicts {
     pub fn new(verdicts: Vec<Verdict>) -> Self {
-        Self(Arc::new(ForkSafeMutex::new(verdicts)))
+        Self(Arc::new(ForkSafeMutex::new(Listed { verdicts, changed: BTreeMap::new() })))
     }
 
-    pub(in crate::query) fn lock(&self) -> ForkSafeGuard<'_, Vec<Verdict>> {
-        self.0.lock()
+    /// Takes the place of the verdicts so far.
+    pub(in crate::query) fn replace(&self, verdicts: Vec<Verdict>) {
+        *self.0.lock() = Listed { verdicts, changed: BTreeMap::new() };
+    }
+
+    pub(in crate::query) fn get(&self, index: usize) -> Option<Verdict> {
+        self.0.lock().verdicts.get(index).cloned()
+    }
+
+    pub(in crate::query) fn update(&self, index: usize, change: impl FnOnce(&mut Verdict)) {
+        let Listed { verdicts, changed } = &mut *self.0.lock();
+        changed.entry(index).or_insert(verdicts[index].requests);
+        change(&mut verdicts[index]);
     }
 
     pub fn to_vec(&self) -> Vec<Verdict> {
-        self.lock().clone()
+        self.0.lock().verdicts.clone()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.0.lock().verdicts.is_empty()
+    }
+
+    /// The verdicts that have changed since the last `forget_changes`, with the requests since.
+    pub fn changed(&self) -> Self {
+        let Listed { verdicts, changed } = &*self.0.lock();
+        let since = changed.iter().map(|(index, before)| {
+            let verdict = verdicts[*index].clone();
+            Verdict { requests: verdict.requests.saturating_sub(*before), ..verdict }
+        });
+        Self::new(since.collect())
+    }
+
+    pub fn forget_changes(&self) {
+        self.0.lock().changed.clear();
     }
 }
 
@@ -74,7 +106,7 @@ impl From<Verdicts> for Stored {
             outcomes: Vec::new(),
         };
         let mut indices: HashMap<Outcome, usize> = HashMap::new();
-        for Verdict { argument, complete, records, requests, reasons, error } in verdicts.lock().iter().cloned() {
+        for Verdict { argument, complete, records, requests, reasons, error } in verdicts.to_vec() {
             let outcome = Outcome { complete, reasons: reasons.to_vec(), error };
             let index = *indices.entry(outcome).or_insert_with_key(|outcome| {
                 stored.outcomes.push(outcome.clone());
@@ -104,5 +136,21 @@ impl TryFrom<Stored> for Verdicts {
         });
         let verdicts: Option<Vec<Verdict>> = verdicts.collect();
         verdicts.map(Self::new).ok_or("a verdict must have an outcome")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_verdicts_have_the_requests_since() {
+        let verdicts = Verdicts::new(vec![Verdict::default(), Verdict::default()]);
+        verdicts.update(1, |verdict| verdict.requests = 4);
+        verdicts.forget_changes();
+        assert!(verdicts.changed().is_empty());
+        verdicts.update(1, |verdict| verdict.requests = 5);
+        verdicts.update(1, |verdict| verdict.requests = 7);
+        assert_eq!(verdicts.changed().to_vec(), [Verdict { requests: 3, ..Verdict::default() }]);
     }
 }

@@ -46,7 +46,7 @@ impl Outcome {
                 verdicts.push(Verdict { argument: value.clone(), error, ..Verdict::default() });
             }
         }
-        report.update(|report| *report.verdicts.lock() = verdicts);
+        report.update(|report| report.verdicts.replace(verdicts));
     }
 
     /// Adds a list that has ended, and the error that ended it.
@@ -78,7 +78,7 @@ impl Outcome {
     /// Takes note that a list that has ended is read again.
     pub fn begin_again(&mut self, index: usize, report: &SharedReport) {
         let Some(at) = self.verdicts[index] else { return };
-        let requests = report.read().verdicts.lock().get(at).map_or(0, |verdict| verdict.requests);
+        let requests = report.read().verdicts.get(at).map_or(0, |verdict| verdict.requests);
         self.earlier_requests.insert(index, requests);
     }
 
@@ -93,7 +93,7 @@ impl Outcome {
         let verdicts = report.read().verdicts;
         for index in lists {
             let Some(at) = self.verdicts[*index] else { continue };
-            let mut reasons = verdicts.lock()[at].reasons.to_vec();
+            let mut reasons = verdicts.get(at).map_or_else(Vec::new, |verdict| verdict.reasons.to_vec());
             reasons.push(reason.clone());
             let reasons = self.shared(reasons);
             self.update_verdict(*index, report, |verdict| {
@@ -123,7 +123,7 @@ impl Outcome {
 
     fn update_verdict(&self, index: usize, report: &SharedReport, change: impl FnOnce(&mut Verdict)) {
         let Some(at) = self.verdicts[index] else { return };
-        report.update(|report| change(&mut report.verdicts.lock()[at]));
+        report.update(|report| report.verdicts.update(at, change));
     }
 
     /// Brings the report up to date, with the reports of the lists that are being read.
