@@ -2,7 +2,8 @@
 
 Three rules hold in every run:
 
-1. What was fetched is in a buffer of the core, or stored in pieces, until a file with it is committed (`ParquetWriter`).
+1. What was fetched is in a buffer of the core, or stored in pieces, until a file with it is committed
+   (`ParquetWriter`).
 2. Nothing interrupts a commit: signals are deferred, and a cancelled task waits for it (`DeferredSignals`).
 3. A run that ends early commits what the buffer has, whatever ended it.
 
