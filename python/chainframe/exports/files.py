@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FORMATS = tuple(dict.fromkeys(FORMS.values()))
 # A repeated run would raise them again at the same record.
 NON_RESUMABLE = (ExportError, IncompleteResultError, NumericOverflowError)
-ROWS = 2_048
+ROWS = 512
 """Rows that are copied at a time."""
 BATCHES = 8
 """Batches after which freed memory is returned, which the allocator of pyarrow keeps otherwise."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 ROWS_PER_GROUP = 131_072
-# A group is held until it is written. With 8 MiB a process takes 3 MiB more, and a file is 2 to 5 % smaller.
-BYTES_PER_GROUP = 4 << 20
+# A group is held until it is written. With 8 MiB a process takes up to 8 MiB more, and a file is 2 to 5 % smaller.
+BYTES_PER_GROUP = 3 << 20
 # The writer holds a page and a dictionary of each column. 512 KiB are 11,000 addresses. Files with larger ones were not
 # read faster.
 BYTES_PER_PAGE = 64 << 10
