@@ -15,8 +15,8 @@ use super::world::World;
 
 /// Most records that a run which streams retains.
 const MAX_RETAINED: usize = 2_500;
-/// Most bytes of a cursor, and of each requested hash in it.
-const MAX_CURSOR: usize = 2_000;
+/// Most bytes of a cursor, with the keys of 256 records of one height, and of each requested hash in it.
+const MAX_CURSOR: usize = 2_000 + 256 * 20;
 const CURSOR_PER_HASH: usize = 72;
 
 /// Compares the requests that a process sent with its bound.
