@@ -16,7 +16,7 @@ import sys
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar
 
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
@@ -99,8 +99,6 @@ def _make_and_lock(path: Path, mode: int) -> int:
 class LocalStore:
     """Manifest, journal, pieces and parts of one export in a directory that is locked."""
 
-    keeps_pieces = True
-
     def __init__(self, path: Path) -> None:
         refuse_link(path)
         self.path = path
@@ -119,6 +117,10 @@ class LocalStore:
     @property
     def has_manifest(self) -> bool:
         return os.path.lexists(self.path / Manifest.NAME)
+
+    @property
+    def pieces(self) -> Self:
+        return self
 
     @_reported
     def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:

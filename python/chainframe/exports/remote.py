@@ -28,12 +28,11 @@ from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import DAMAGED, Manifest, Part, damaged, parsed, reported_as_corrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    import pyarrow as pa
+    from collections.abc import Callable, Iterable
 
     from chainframe._objects import ObjectPath
     from chainframe.exports.manifest import Progress
+    from chainframe.exports.tables import Encoding
 
 OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(parquet|data|tmp)")
 """Names of objects that runs make, beside the manifest."""
@@ -42,7 +41,7 @@ OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(
 class RemoteStore:
     """Manifest and parts of one export below a prefix."""
 
-    keeps_pieces = False
+    pieces = None
     """Each would be two requests to the store."""
 
     def __init__(self, path: ObjectPath) -> None:
@@ -82,14 +81,8 @@ class RemoteStore:
         self.read(ignore_corrupt=True)
         return self._stored.stored is not None
 
-    def add_piece(self, *_: object) -> None:
-        raise NotImplementedError
-
-    def stored_rows(self) -> Iterator[pa.Table]:
-        return iter(())
-
-    def recover(self, *_: object) -> None:
-        pass
+    def recover(self, manifest: Manifest, encoding: Encoding) -> None:
+        """Nothing: there are no pieces."""
 
     def begin(self, manifest: Manifest) -> None:
         is_new = self._stored.stored is None

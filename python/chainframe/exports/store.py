@@ -26,6 +26,18 @@ if TYPE_CHECKING:
     from chainframe.exports.tables import Encoding
 
 
+class Pieces(Protocol):
+    """Rows of a file that is not full yet."""
+
+    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
+        """Stores rows, the state after them, and the verdicts that changed since the last file."""
+        ...
+
+    def stored_rows(self) -> Iterator[pa.Table]:
+        """Rows of all pieces for the file."""
+        ...
+
+
 class Store(Protocol):
     """Manifest and parts of one export."""
 
@@ -40,16 +52,8 @@ class Store(Protocol):
     def has_manifest(self) -> bool: ...
 
     @property
-    def keeps_pieces(self) -> bool:
-        """True if pieces of a file can be stored before the file is full."""
-        ...
-
-    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
-        """Stores rows for the next file, the state after them, and the verdicts that changed since the last file."""
-        ...
-
-    def stored_rows(self) -> Iterator[pa.Table]:
-        """Rows of the pieces for the next file."""
+    def pieces(self) -> Pieces | None:
+        """The pieces of the next file, where rows can be stored before they fill it."""
         ...
 
     def recover(self, manifest: Manifest, encoding: Encoding) -> None:

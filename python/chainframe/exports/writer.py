@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chainframe import Query, Records, Report
     from chainframe._native import _PartBuffer
     from chainframe.exports.manifest import Manifest, Settled
-    from chainframe.exports.store import Store
+    from chainframe.exports.store import Pieces, Store
     from chainframe.exports.tables import Encoding
 
 MAX_AGE = 25.0
@@ -64,8 +64,8 @@ class Taken:
     tables: list[pa.Table] = field(default_factory=list)
     """The rows that are not stored as pieces."""
     rows: int = 0
-    is_stored: bool = False
-    """True if some are stored as pieces."""
+    pieces: Pieces | None = None
+    """The pieces that have the others."""
     watermark: list[list[Any]] = field(default_factory=list)
     cursor: Any = None
     queried: Counter[str] = field(default_factory=Counter)
@@ -130,7 +130,7 @@ class ParquetWriter(ABC, Generic[B]):
     @property
     def _earlier_requests(self) -> int | None:
         """Requests of earlier runs, if pieces of a file can be stored."""
-        return self._before.get("requests", 0) if self.store.keeps_pieces else None
+        return self._before.get("requests", 0) if self.store.pieces is not None else None
 
     def fetch(self) -> None:
         """Waits until there is something to commit."""
@@ -145,8 +145,8 @@ class ParquetWriter(ABC, Generic[B]):
             self._accept()
             while self._buffer.is_due():
                 self._write()
-            if self._buffer.is_piece_due():
-                self._store_piece()
+            if self.store.pieces is not None and self._buffer.is_piece_due():
+                self._store_piece(self.store.pieces)
             if self._buffer.ended:
                 self._finish()
             elif self._is_met():
@@ -188,20 +188,20 @@ class ParquetWriter(ABC, Generic[B]):
         self._has_gap = True
         self._taken = Taken()
         self._queried.update(taken.queried)
-        parts = [self._write_pieces(taken)] if taken.is_stored else self._parts(taken.tables.pop())
+        parts = self._parts(taken.tables.pop()) if taken.pieces is None else [self._of_pieces(taken.pieces, taken)]
         release_memory()
         self._commit(parts, taken.watermark, taken.cursor)
 
-    def _write_pieces(self, taken: Taken) -> Part:
+    def _of_pieces(self, pieces: Pieces, taken: Taken) -> Part:
         """Writes the rows that were stored as pieces, and those after them."""
 
         def tables() -> Iterable[pa.Table]:
-            return chain(self.store.stored_rows(), taken.tables)
+            return chain(pieces.stored_rows(), taken.tables)
 
         name = f"part-{len(self.manifest.parts):06}.parquet"
         return self.store.write_part(name, taken.rows, lambda file: write_pieces(tables, file, self._encoding))
 
-    def _store_piece(self) -> None:
+    def _store_piece(self, pieces: Pieces) -> None:
         """Stores the accepted rows before they fill a file: if the process is killed, they are not fetched again."""
         self._take(self._buffer.take_piece())
         if not self._taken.tables:
@@ -214,9 +214,9 @@ class ParquetWriter(ABC, Generic[B]):
             report["verdicts"] = self.manifest.report["verdicts"]
         progress = Progress([], self._taken.watermark, _parsed(self._taken.cursor), report, self.manifest.settled)
         for table in self._taken.tables:
-            self.store.add_piece(self.manifest, progress, verdicts, table)
+            pieces.add_piece(self.manifest, progress, verdicts, table)
         self._taken.tables.clear()
-        self._taken.is_stored = True
+        self._taken.pieces = pieces
 
     def _take(self, taken: tuple[Records[Any], Any] | None) -> None:
         if taken is None:

@@ -105,7 +105,7 @@ impl<'q> RangeRun<'q> {
     }
 }
 
-/// What was read, unless records are missing from it. The requests count for the whole.
+/// Returns what was read, unless records are missing from it, and counts the requests for the whole.
 pub(super) fn end_of_part<T>(
     run: &Run,
     query: &Query,

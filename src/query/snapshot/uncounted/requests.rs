@@ -56,7 +56,7 @@ impl UncountedReader {
     fn mark_page(&self) -> PageRequest {
         let last = self.list.spec.wanted.unwrap_or(1).saturating_sub(1);
         let rows = self.list.snapshot.page_rows();
-        let limit = (2..=rows).rev().find(|limit| last % limit != 0).unwrap_or(rows);
+        let limit = (2..=rows).rev().find(|limit| !last.is_multiple_of(*limit)).unwrap_or(rows);
         PageRequest { page: last / limit + 1, purpose: Purpose::Probe, ..PageRequest::first(limit) }
     }
 
