@@ -139,7 +139,7 @@ class LocalStore:
             return
         name = f"part-{len(manifest.parts):06}.parquet"
         part = self.write_part(name, found.rows, lambda file: write_pieces(found.tables, file, encoding))
-        found.apply(manifest, vars(part))
+        found.apply(manifest, [vars(part)])
         self.save(manifest)
 
     @_reported

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -44,9 +44,9 @@ class Recovered:
     verdicts: dict[str, list[Any]]
     """Verdicts that have changed since the last part, with the records and requests since."""
 
-    def apply(self, manifest: Manifest, part: dict[str, Any]) -> None:
-        """Add the part that has the rows, and the state after them, to the manifest."""
-        manifest.apply({**self.change, "parts": [part]})
+    def apply(self, manifest: Manifest, parts: list[dict[str, Any]]) -> None:
+        """Add the parts that have the rows, and the state after them, to the manifest."""
+        manifest.apply({**self.change, "parts": parts})
         if self.verdicts["argument"]:
             earlier = manifest.report.get("verdicts")
             manifest.report["verdicts"] = merged_verdicts([earlier, self.verdicts]) if earlier else self.verdicts
@@ -102,14 +102,11 @@ class PieceFile:
         except FileNotFoundError:
             return None
         last = deque((state for state, _ in _pieces(BytesIO(content))), maxlen=1)
-        if not last:
+        try:
+            return _recovered(content, last[0], manifest) if last else None
+        except MALFORMED:
+            # Another version wrote them, or they were edited.
             return None
-        change = parsed(last[0])
-        verdicts = change.pop("verdicts")
-        if change.pop("request") != _digest(manifest) or change["revision"] != manifest.revision + 1:
-            return None
-        rows = sum(table.num_rows for table in _tables(content))
-        return Recovered(partial(_tables, content), rows, change, verdicts)
 
     def remove(self) -> None:
         """Remove the pieces. Those that cannot be removed are of an earlier state, and so are ignored."""
@@ -119,6 +116,19 @@ class PieceFile:
             self._path.unlink(missing_ok=True)
         self._file = None
         self._rows = 0
+
+
+def _recovered(content: bytes, state: bytes, manifest: Manifest) -> Recovered | None:
+    change = parsed(state)
+    verdicts = change.pop("verdicts")
+    if change.pop("request") != _digest(manifest) or change["revision"] != manifest.revision + 1:
+        return None
+    rows = sum(table.num_rows for table in _tables(content))
+    found = Recovered(partial(_tables, content), rows, change, verdicts)
+    continued = replace(manifest)
+    found.apply(continued, [])
+    continued.check_kinds()
+    return found
 
 
 def _pieces(file: BinaryIO) -> Iterator[tuple[bytes, bytes]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -114,6 +116,29 @@ def test_piece_with_other_bytes_is_fetched_again(
         (directory / PieceFile.NAME).write_bytes(changed)
         export(service, directory)
         assert hashes(directory) == expected
+
+
+def piece(state: bytes, rows: bytes) -> bytes:
+    head = json.dumps([len(state), len(rows), hashlib.sha256(state + rows).hexdigest()])
+    return head.encode() + b"\n" + state + rows
+
+
+@pytest.mark.parametrize("member", ["verdicts", "request", "revision", "watermark", "cursor", "report", "settled"])
+def test_pieces_that_another_version_wrote_are_fetched_again(
+    service: LocalService, killed: Path, expected: list[Any], tmp_path: Path, member: str
+) -> None:
+    directory = copied(killed, tmp_path)
+    with (killed / PieceFile.NAME).open("rb") as file:
+        sizes = json.loads(file.readline())
+        state, rows = json.loads(file.read(sizes[0])), file.read(sizes[1])
+    assert member in state
+    values = [{member: value} for value in (None, 7, "text", [3], {"argument": 4})]
+    for other in (*({**state, **value} for value in values), {name: state[name] for name in state if name != member}):
+        (directory / PieceFile.NAME).write_bytes(piece(json.dumps(other).encode(), rows))
+        export(service, directory)
+        assert hashes(directory) == expected
+    (directory / PieceFile.NAME).write_bytes(piece(json.dumps(state).encode(), b"no rows"))
+    export(service, directory)
 
 
 def test_pieces_before_the_last_part_are_ignored(
