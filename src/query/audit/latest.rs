@@ -47,6 +47,15 @@ impl Latest {
         &self.keys[self.keys.len().saturating_sub(MIN)..]
     }
 
+    /// Shortens the keys of one of several lists that are read together: their position is one cursor. Fewer than `MIN` keys say
+    /// that others of the last height were returned.
+    pub fn share_cursor(keys: &mut Vec<u64>, lists: usize) {
+        let room = (MAX / lists.max(1)).max(MIN);
+        if keys.len() > room {
+            keys.drain(..keys.len() - (MIN - 1));
+        }
+    }
+
     /// True if the keys of an earlier run, which ended before `offset`, have all records of the last height.
     pub fn has_all_of_height(&self, offset: u64) -> bool {
         self.keys.len() as u64 == offset || (MIN..MAX).contains(&self.keys.len())

@@ -30,6 +30,19 @@ fn latest_keys_are_those_of_the_last_height_and_a_few_others() {
 }
 
 #[test]
+fn keys_of_one_of_many_lists_are_few_and_say_so() {
+    let shared = |count: u64, lists| {
+        let mut keys = Vec::from_iter(1..=count);
+        Latest::share_cursor(&mut keys, lists);
+        let has_all = Latest::of_earlier_run(&keys).has_all_of_height(1_000);
+        (keys.first().copied(), keys.len(), has_all)
+    };
+    assert_eq!(shared(100, 2), (Some(1), 100, true));
+    assert_eq!(shared(129, 2), (Some(123), 7, false));
+    assert_eq!((shared(8, 400), shared(9, 400)), ((Some(1), 8, true), (Some(3), 7, false)));
+}
+
+#[test]
 fn record_of_the_last_height_that_is_received_again_after_a_cursor_is_noticed() {
     let read = |again| {
         let mut audit = continued();
