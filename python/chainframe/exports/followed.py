@@ -69,9 +69,14 @@ class FollowedWriter(ParquetWriter["_FollowBuffer"]):
     def _new_buffer(self) -> _FollowBuffer:
         settled = self.manifest.settled
         assert settled is not None  # noqa: S101 - by construction
-        place = self._start, self._directory
-        options = {"earlier_requests": self._earlier_requests}
-        return follow_buffer(self.query, settled.settle, *place, self._max_rows, **options)
+        return follow_buffer(
+            self.query,
+            settled.settle,
+            self._start,
+            self._directory,
+            self._max_rows,
+            earlier_requests=self._earlier_requests,
+        )
 
     def fetch(self) -> None:
         with self._settled():

@@ -85,8 +85,8 @@ impl BufferState {
 }
 
 impl FollowBuffer {
-    /// Reads until a file or a piece is due or all lists have been read. Between an event and its entry into the buffer lies no point
-    /// of suspension, so that dropping the future loses none.
+    /// Reads until a file or a piece is due or all lists have been read. Between an event and its entry into the buffer lies
+    /// no point of suspension, so that dropping the future loses none.
     fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let run = self.run.clone();
         let state = self.state.clone();
