@@ -36,8 +36,8 @@ from chainframe._text import counted, shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, NETWORK, REFUSED, TERMINATED, USAGE
 from chainframe.cli.core import flag
 from chainframe.exports.files import FORMATS, FileRequest, write_file
-from chainframe.exports.growing import to_parquet_series
 from chainframe.exports.parquet import write_parquet
+from chainframe.exports.series_writer import to_parquet_series
 from chainframe.exports.store import saved_rows
 from chainframe.exports.tables import encoded
 from chainframe.progress import may_be_shown

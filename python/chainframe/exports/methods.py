@@ -11,8 +11,8 @@ from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, check_directory, form_of, suffix_of
 from chainframe.errors import IncompleteResultError, InvalidParameterError, NumericOverflowError, PaginationDriftError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
-from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
+from chainframe.exports.series_writer import to_parquet_series, to_parquet_series_async
 from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:

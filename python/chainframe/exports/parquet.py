@@ -33,11 +33,11 @@ from chainframe.exports.conditional import superseded
 from chainframe.exports.differences import of_another_release
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
-from chainframe.exports.followed import FollowedWriter, check_followed, grown
 from chainframe.exports.manifest import HINTS, Manifest, Settled
-from chainframe.exports.newer import NewerRangeWriter, NewerWriter
+from chainframe.exports.newer_writer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
-from chainframe.exports.settled import SettledWriter
+from chainframe.exports.set_writer import FollowedWriter, check_followed, grown
+from chainframe.exports.settled_writer import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.store import finished_manifest, locked, read_manifest, store_at, verify_parts
 from chainframe.exports.tables import Encoding

@@ -251,7 +251,7 @@ pub(super) fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> Py
     if let Ok(positions) = start.cast::<Positions>() {
         return Ok(FollowStart::Cursor(positions.get().0.clone()));
     }
-    let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query));
+    let known = PyModule::import(py, "chainframe.exports.follow_start")?.call_method1("known", (start, query));
     let known = known.map_err(|raised| at_caller(py, raised))?;
     let (newest, start, forgotten): (Vec<(u64, i64)>, Option<i64>, Option<i64>) = known.extract()?;
     let oldest_known =

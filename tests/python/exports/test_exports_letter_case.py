@@ -10,7 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.exports import read
-from chainframe.exports.followed import FollowedWriter
+from chainframe.exports.set_writer import FollowedWriter
 from chainframe.testing import LocalService
 from sets.test_sets import senders
 

@@ -56,7 +56,7 @@ def settled(service: LocalService, values: list[str]) -> Counter[Any]:
 def test_series_of_a_set_that_grows_has_each_settled_record_once(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chainframe.exports.followed import FollowedWriter  # noqa: PLC0415 - an extra
+    from chainframe.exports.set_writer import FollowedWriter  # noqa: PLC0415 - an extra
 
     chance = random.Random(seed)
     fetch, interrupts = FollowedWriter.fetch, 0
@@ -176,15 +176,15 @@ def test_each_way_out_for_a_list_that_changed_in_a_series_works(tmp_path: Path) 
 def test_file_of_a_set_ends_by_the_size_and_the_age_of_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    from chainframe.exports import followed  # noqa: PLC0415 - an extra
+    from chainframe.exports import set_writer  # noqa: PLC0415 - an extra
 
     with LocalService(transactions=200, seed=3) as service, service.client() as client:
         query = client.address_transactions(senders(service, 3))
         whole = query.to_parquet(tmp_path / "whole", settle=SETTLE)
         if bound == "bytes":
-            monkeypatch.setattr(followed, "MAX_BYTES", 1)
+            monkeypatch.setattr(set_writer, "MAX_BYTES", 1)
         else:
-            monkeypatch.setattr(followed, "MAX_AGE", 0.0)
+            monkeypatch.setattr(set_writer, "MAX_AGE", 0.0)
         parts = query.to_parquet(tmp_path / "parts", settle=SETTLE)
     assert len(list((tmp_path / "whole").glob("*.parquet"))) == 1
     assert len(list((tmp_path / "parts").glob("*.parquet"))) >= 3

@@ -12,8 +12,8 @@ import pytest
 
 import chainframe as cf
 from chainframe import _native
-from chainframe.exports.followed import FollowedWriter
 from chainframe.exports.manifest import Manifest, _difference, local_manifest
+from chainframe.exports.set_writer import FollowedWriter
 from chainframe.sinks.contract import Position
 from chainframe.sinks.taken import JOINED_EVENTS, Pending, Taken
 from chainframe.testing import LocalService

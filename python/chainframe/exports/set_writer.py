@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
 from chainframe.exports.differences import meaning, of_another_release
-from chainframe.exports.settled import LATER
+from chainframe.exports.settled_writer import LATER
 from chainframe.exports.writer import MAX_AGE, ParquetWriter
 
 if TYPE_CHECKING:
