@@ -32,13 +32,26 @@ pub(super) enum Sought {
 impl ListAudit {
     /// True if something is still to be proven once the reader has ended.
     pub fn is_open(&self, end: &End) -> bool {
-        self.has_open_block()
-            || end.is_whole && self.small_pages.are_open(&self.read(end))
-            || self.has_open_short_pages(end)
-            || self.repeats.are_open()
-            || self.may_continue(end)
-            || self.may_be_longer(end)
-            || self.may_not_have_grown(end)
+        self.due(end).is_some()
+    }
+
+    /// What is to be proven next.
+    fn due(&self, end: &End) -> Option<Sought> {
+        if self.has_open_block() {
+            Some(Sought::Block)
+        } else if end.is_whole && self.small_pages.are_open(&self.read(end)) {
+            Some(Sought::SmallPages)
+        } else if self.has_open_short_pages(end) {
+            Some(Sought::ShortPages)
+        } else if self.may_continue(end) {
+            Some(Sought::Unreturned)
+        } else if self.may_be_longer(end) {
+            Some(Sought::Longer)
+        } else if self.may_not_have_grown(end) {
+            Some(Sought::Head)
+        } else {
+            self.repeats.are_open().then_some(Sought::Repeats)
+        }
     }
 
     fn known(&self, is_whole: bool) -> Known<'_> {
@@ -91,41 +104,29 @@ impl ListAudit {
     /// Request for what is still to be proven once the reader has ended.
     pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
         self.is_whole = end.is_whole;
+        self.sought = self.due(end)?;
         let Subject { page_size, max_page_size, .. } = self.subject;
         let max_page_size = max_page_size.max(page_size);
-        if self.has_open_block() {
-            self.sought = Sought::Block;
-            return Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole.then_some(self.next)));
+        match self.sought {
+            Sought::Block => {
+                Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole.then_some(self.next)))
+            }
+            Sought::SmallPages => self.small_pages.request(&self.read(end)),
+            Sought::ShortPages => Some(self.short_pages.request(self.returned, end.drift)),
+            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.known(end.is_whole)),
+            Sought::Longer => {
+                let last = self.next.saturating_add_signed(end.drift);
+                Some(self.lengths.request(last, page_size, end.page_rows))
+            }
+            Sought::Head => Some(self.growth.request(max_page_size)),
+            Sought::Repeats => {
+                let request = self.repeats.next_request(end.drift, max_page_size);
+                if request.is_none() {
+                    self.repeats.give_up();
+                }
+                request
+            }
         }
-        if end.is_whole
-            && let Some(request) = self.small_pages.request(&self.read(end))
-        {
-            self.sought = Sought::SmallPages;
-            return Some(request);
-        }
-        if self.has_open_short_pages(end) {
-            self.sought = Sought::ShortPages;
-            return Some(self.short_pages.request(self.returned, end.drift));
-        }
-        if self.may_continue(end) {
-            self.sought = Sought::Unreturned;
-            return self.unreturned.request(end.drift, max_page_size, self.known(end.is_whole));
-        }
-        if self.may_be_longer(end) {
-            self.sought = Sought::Longer;
-            let last = self.next.saturating_add_signed(end.drift);
-            return Some(self.lengths.request(last, page_size, end.page_rows));
-        }
-        if self.may_not_have_grown(end) {
-            self.sought = Sought::Head;
-            return Some(self.growth.request(max_page_size));
-        }
-        self.sought = Sought::Repeats;
-        let request = self.repeats.next_request(end.drift, max_page_size);
-        if request.is_none() {
-            self.repeats.give_up();
-        }
-        request
     }
 
     /// Takes the response to such a request, from a list that has moved by `drift`.
