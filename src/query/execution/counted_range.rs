@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use super::fetch::fetch;
 use super::list_spec::{list_spec, response};
 use super::query_start::QueryStart;
-use super::range_run::end_of_part;
+use super::range_run::{CompleteRows, end_of_part};
 use super::run::Run;
 use super::shown_log::ShownLog;
 use crate::client::Error;
@@ -19,13 +19,6 @@ use crate::query::snapshot::{ListReader, PageRequest};
 
 /// Pages that are requested to find the one of a height. In a list with one record for each height, it is one.
 const MAX_LOOKS: u32 = 8;
-
-/// All records of a range of heights up to one of them.
-pub(super) struct CompleteRows {
-    pub up_to: i64,
-    /// The rows of each response.
-    pub pages: Vec<Columns>,
-}
 
 pub(super) struct CountedRange<'q> {
     list: &'q Query,

@@ -7,12 +7,12 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::block_list;
-use super::counted_range::{CompleteRows, CountedRange};
+use super::counted_range::CountedRange;
 use super::follow_cursor::FollowCursor;
 use super::heights::ChainHeights;
 use super::list_spec::list_spec;
 use super::query_start::QueryStart;
-use super::range_run::{RangeRead, RangeRun, ReadLimit};
+use super::range_run::{CompleteRows, RangeRead, RangeRun, ReadLimit};
 use super::resolve::resolve;
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;

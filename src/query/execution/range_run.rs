@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use super::counted_range::CompleteRows;
 use super::query_start::QueryStart;
 use super::run::Run;
 use super::shown_log::ShownLog;
@@ -12,6 +11,13 @@ use crate::interface::ResultLimit;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 use crate::query::snapshot::End;
+
+/// All records of a range of heights up to one of them.
+pub(super) struct CompleteRows {
+    pub up_to: i64,
+    /// The rows of each response.
+    pub pages: Vec<Columns>,
+}
 
 /// Outcome of reading a range of heights.
 pub(super) enum RangeRead {
