@@ -35,7 +35,7 @@ impl ListAudit {
         self.due(end).is_some()
     }
 
-    /// What is to be proven next.
+    /// Subject of the next request.
     fn due(&self, end: &End) -> Option<Sought> {
         if self.has_open_block() {
             Some(Sought::Block)
