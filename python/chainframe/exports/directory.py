@@ -120,6 +120,7 @@ class LocalStore:
 
     @property
     def pieces(self) -> Self:
+        """The pieces of the next part, which are in the same directory."""
         return self
 
     @_reported

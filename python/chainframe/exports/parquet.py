@@ -36,7 +36,7 @@ from chainframe.exports.export import finished_export
 from chainframe.exports.manifest import HINTS, Manifest, Settled
 from chainframe.exports.newer_writer import NewerRangeWriter, NewerWriter
 from chainframe.exports.rows import key_columns
-from chainframe.exports.set_writer import FollowedWriter, check_followed, grown
+from chainframe.exports.set_writer import SetWriter, check_followed, grown
 from chainframe.exports.settled_writer import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.store import finished_manifest, locked, read_manifest, store_at, verify_parts
@@ -227,7 +227,7 @@ class ExportRequest:
         }
         is_new = manifest.cursor is None and self._order() == "by_height"
         if is_followed:
-            followed = FollowedWriter(store, manifest, self.query, **options)
+            followed = SetWriter(store, manifest, self.query, **options)
             followed.start_at(None if manifest.finished else series.cursor_of_earlier(manifest, self.directory))
             return followed
         if manifest.settled is not None:

@@ -51,7 +51,7 @@ def follow_buffer(
         raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
 
 
-class FollowedWriter(ParquetWriter["_FollowBuffer"]):
+class SetWriter(ParquetWriter["_FollowBuffer"]):
     """Writes an export of a set that ends below the head of each list."""
 
     def start_at(self, position: Any) -> None:  # noqa: ANN401 - a cursor of a manifest

@@ -83,7 +83,7 @@ class TableWriter:
         self._bytes += batch.nbytes
 
     def _write(self, *, is_whole: bool) -> None:
-        # What was freed while the rows were read makes room for the writer.
+        # The writer takes memory: what the reader of the rows has freed is returned first.
         release_memory()
         table = self._pa.Table.from_batches(self._held, self._schema)
         full = self._rows if is_whole else self._rows // self._max_rows * self._max_rows

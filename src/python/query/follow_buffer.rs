@@ -9,7 +9,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::follow::start_of;
 use super::part_buffer::CHUNK_ROWS;
-use super::pieces::PieceRule;
 use super::positions::Positions;
 use super::query::Query;
 use crate::client::{Client, Error};
@@ -21,7 +20,8 @@ use crate::python::base::errors;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query::{
-    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, Poll, RecordsBuilder, SharedReport,
+    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, PieceRule, Poll, RecordsBuilder,
+    SharedReport,
 };
 
 /// Delivered records that are not written yet.

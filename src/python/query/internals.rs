@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::part_buffer::PartBuffer;
-use super::pieces::PieceRule;
 use super::query::Query;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::ColumnNames;
@@ -17,7 +16,7 @@ use crate::python::results::frames::ToFrame as _;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, GrowthOrder, QueryStart, SharedReport};
+use crate::query::{self, GrowthOrder, PieceRule, QueryStart, SharedReport};
 
 #[pymethods]
 impl Query {

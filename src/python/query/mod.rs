@@ -12,7 +12,6 @@ pub mod iterator;
 pub mod last_run;
 pub mod observed_run;
 pub mod part_buffer;
-mod pieces;
 pub mod positions;
 pub mod progress;
 pub mod query;

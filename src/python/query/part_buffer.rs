@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 use tokio::time::{Instant, timeout_at};
 
 use super::last_run::BegunRun;
-use super::pieces::PieceRule;
 use super::progress::Bar;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -19,7 +18,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Page, Records as RecordsOfPages, Run, SharedReport, record_keys};
+use crate::query::{Batches, Checkpoint, Page, PieceRule, Records as RecordsOfPages, Run, SharedReport, record_keys};
 
 /// Rows that are allocated at a time. A file of rows in one piece would need room for twice as many while it grows.
 pub(super) const CHUNK_ROWS: usize = 4_096;

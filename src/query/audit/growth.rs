@@ -2,7 +2,7 @@
 //! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
 
 use super::looks::position;
-use crate::query::snapshot::{PageRequest, Response};
+use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Records of the first page that are kept.
 const KEPT: usize = 64;
@@ -104,9 +104,10 @@ impl Growth {
         let Some((total, length)) = response.total.zip(self.length) else { return false };
         let first = position(request, response.limit) as i64 - (total as i64 - length as i64);
         let rows = response.rows;
-        let row_at = |offset: u64| usize::try_from(offset as i64 - first).ok().filter(|row| *row < rows.len());
         self.head.windows(2).any(|pair| {
-            let (Some(above), Some(row)) = (row_at(pair[0].0), row_at(pair[1].0)) else { return false };
+            let row = row_at(pair[1].0, first, rows);
+            let above = row_at(pair[0].0, first, rows);
+            let (Some(above), Some(row)) = (above, row) else { return false };
             let is_same_height = rows.height(row).is_some() && rows.height(row) == rows.height(above);
             above + 1 == row && is_same_height && rows.key(row) == pair[1].1 && rows.key(above) != pair[0].1
         })
@@ -158,4 +159,9 @@ impl Growth {
             None => self.unconfirmed = 0,
         }
     }
+}
+
+/// The row with the record at an offset, in a response that begins at the offset `first`.
+fn row_at(offset: u64, first: i64, rows: &dyn Rows) -> Option<usize> {
+    usize::try_from(offset as i64 - first).ok().filter(|row| *row < rows.len())
 }

@@ -47,13 +47,14 @@ impl Latest {
         &self.keys[self.keys.len().saturating_sub(MIN)..]
     }
 
-    /// Shortens the keys of one of several lists that are read together: their position is one cursor. Fewer than `MIN` keys say
-    /// that others of the last height were returned.
-    pub fn share_cursor(keys: &mut Vec<u64>, lists: usize) {
-        let room = (MAX / lists.max(1)).max(MIN);
+    /// The keys of one of several lists whose position is one cursor. Fewer than `MIN` keys say that others of the last height
+    /// were returned.
+    pub fn of_one_list(mut keys: Vec<u64>, lists: usize) -> Vec<u64> {
+        let room = (MAX / lists).max(MIN);
         if keys.len() > room {
             keys.drain(..keys.len() - (MIN - 1));
         }
+        keys
     }
 
     /// True if the keys of an earlier run, which ended before `offset`, have all records of the last height.

@@ -14,7 +14,7 @@ use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
-use crate::query::audit::Repeat;
+use crate::query::audit::{Latest, Repeat};
 use crate::query::request::{Arg, Members, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
@@ -148,8 +148,8 @@ impl Cursor {
         }
     }
 
-    /// The position of an open list without what the cursor of its set has as well.
-    pub(in crate::query) fn within(self, set: &Self, member: &Query) -> Self {
+    /// The position of one of several open lists without what the cursor of their set has as well.
+    pub(in crate::query) fn within(self, set: &Self, member: &Query, lists: usize) -> Self {
         // Heights in place of times are its own.
         let is_resolved = self.arguments != *member.args();
         let options = Options { max_items: None, unique: set.options.unique, ..self.options };
@@ -160,6 +160,7 @@ impl Cursor {
             chain: String::new(),
             arguments: if is_resolved { self.arguments } else { Arc::default() },
             options: if options == set.options { Options::default() } else { options },
+            latest: Latest::of_one_list(self.latest, lists),
             ..self
         }
     }

@@ -10,7 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.exports import read
-from chainframe.exports.set_writer import FollowedWriter
+from chainframe.exports.set_writer import SetWriter
 from chainframe.testing import LocalService
 from sets.test_sets import senders
 
@@ -74,17 +74,17 @@ def test_interrupted_export_of_a_set_has_one_verdict_on_each_value(
     service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = queries(service, "set")
-    fetch = FollowedWriter.fetch
+    fetch = SetWriter.fetch
     fetched = 0
 
-    def interrupted(writer: FollowedWriter) -> None:
+    def interrupted(writer: SetWriter) -> None:
         nonlocal fetched
         fetched += 1
         if fetched == 3:
             raise InterruptedError
         fetch(writer)
 
-    monkeypatch.setattr(FollowedWriter, "fetch", interrupted)
+    monkeypatch.setattr(SetWriter, "fetch", interrupted)
     with pytest.raises(InterruptedError):
         first.to_parquet(tmp_path / "export", settle=8, max_rows_per_file=1)
     export = second.to_parquet(tmp_path / "export", settle=8)

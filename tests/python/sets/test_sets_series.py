@@ -56,12 +56,12 @@ def settled(service: LocalService, values: list[str]) -> Counter[Any]:
 def test_series_of_a_set_that_grows_has_each_settled_record_once(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chainframe.exports.set_writer import FollowedWriter  # noqa: PLC0415 - an extra
+    from chainframe.exports.set_writer import SetWriter  # noqa: PLC0415 - an extra
 
     chance = random.Random(seed)
-    fetch, interrupts = FollowedWriter.fetch, 0
+    fetch, interrupts = SetWriter.fetch, 0
 
-    def interrupted(writer: FollowedWriter) -> None:
+    def interrupted(writer: SetWriter) -> None:
         nonlocal interrupts
         moment = chance.random()
         if moment < 0.06:
@@ -72,14 +72,14 @@ def test_series_of_a_set_that_grows_has_each_settled_record_once(
             interrupts += 1
             raise InterruptedError
 
-    monkeypatch.setattr(FollowedWriter, "fetch", interrupted)
+    monkeypatch.setattr(SetWriter, "fetch", interrupted)
     with LocalService(transactions=500, seed=44, growth=2, reorg=(19, 4)) as service:
         client = service.client(concurrency=3)
         values = senders(service, 6)
         for run in range(9):
             if run == 8:
                 service.growth, service.reorg = 0, None
-                monkeypatch.setattr(FollowedWriter, "fetch", fetch)
+                monkeypatch.setattr(SetWriter, "fetch", fetch)
             count = 3 + run // 3
             query = client.address_transactions(chance.sample(values[:count], count))
             try:

@@ -13,7 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe import _native
 from chainframe.exports.manifest import Manifest, _difference, local_manifest
-from chainframe.exports.set_writer import FollowedWriter
+from chainframe.exports.set_writer import SetWriter
 from chainframe.sinks.contract import Position
 from chainframe.sinks.taken import JOINED_EVENTS, Pending, Taken
 from chainframe.testing import LocalService
@@ -28,10 +28,10 @@ COMMITS = 4
 
 def killed(query: cf.Query[Any], directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves an export as a process leaves it that is killed after some commits."""
-    fetch = FollowedWriter.fetch
+    fetch = SetWriter.fetch
     fetched = 0
 
-    def counted(writer: FollowedWriter) -> None:
+    def counted(writer: SetWriter) -> None:
         nonlocal fetched
         fetched += 1
         if fetched > COMMITS:
@@ -39,10 +39,10 @@ def killed(query: cf.Query[Any], directory: Path, monkeypatch: pytest.MonkeyPatc
             raise InterruptedError
         fetch(writer)
 
-    monkeypatch.setattr(FollowedWriter, "fetch", counted)
+    monkeypatch.setattr(SetWriter, "fetch", counted)
     with pytest.raises(InterruptedError):
         query.to_parquet(directory.with_name("running"), settle=8, max_rows_per_file=1)
-    monkeypatch.setattr(FollowedWriter, "fetch", fetch)
+    monkeypatch.setattr(SetWriter, "fetch", fetch)
 
 
 def lines(directory: Path) -> list[dict[str, Any]]:

@@ -32,8 +32,7 @@ fn latest_keys_are_those_of_the_last_height_and_a_few_others() {
 #[test]
 fn keys_of_one_of_many_lists_are_few_and_say_so() {
     let shared = |count: u64, lists| {
-        let mut keys = Vec::from_iter(1..=count);
-        Latest::share_cursor(&mut keys, lists);
+        let keys = Latest::of_one_list(Vec::from_iter(1..=count), lists);
         let has_all = Latest::of_earlier_run(&keys).has_all_of_height(1_000);
         (keys.first().copied(), keys.len(), has_all)
     };

@@ -6,7 +6,6 @@ use super::Set;
 use super::ended::EndedLists;
 use crate::columns::ColumnsBuilder;
 use crate::message::Message;
-use crate::query::audit::Latest;
 use crate::query::execution::unique::Unique;
 use crate::query::request::Query;
 use crate::query::results::{
@@ -120,18 +119,16 @@ impl Resume for SetPage {
         let open = self.open.iter().map(|(list, page)| (*list, page.cursor()));
         let begun = self.begun.iter().map(|(list, cursor)| (*list, Cursor::clone(cursor)));
         let open: Vec<_> = this.chain(open).chain(begun).collect();
-        let num_open = open.len();
-        let within_set = |(list, cursor): (usize, Cursor)| {
-            let mut cursor = cursor.within(&at, &self.query.member(list));
-            Latest::share_cursor(&mut cursor.latest, num_open);
-            (ranks[list], cursor)
-        };
+        let lists = open.len();
         let seen = self.seen.to_vec().into_iter().filter(|seen| seen.is_open(|list| self.has_ended(list)));
         let set = SetCursor {
             ended: bits_of(ended, ranks.len()),
             empty: if self.empty.is_empty() { String::new() } else { bits_of(empty, ranks.len()) },
             ends: self.ends,
-            open: open.into_iter().map(within_set).collect(),
+            open: open
+                .into_iter()
+                .map(|(list, cursor)| (ranks[list], cursor.within(&at, &self.query.member(list), lists)))
+                .collect(),
             refused: self.refused.iter().map(|(list, error)| (ranks[*list], error.clone())).collect(),
             seen: seen.map(|seen| seen.renumbered(|list| ranks[list as usize])).collect(),
             ..SetCursor::start(members)
