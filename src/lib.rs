@@ -2,14 +2,15 @@
 //!
 //! `interface` declares the API. `decode` turns the bytes of a response into `columns`. `client` sends one signed GET, with
 //! retries, or replays it from a `cassette`. `query` reads complete results, of which the `cache` keeps what cannot change.
-//! `events` decodes event logs. `service` is a local server of the API, or
-//! its simulation in `virtual_time`, and `python` has the Python bindings.
+//! `events` decodes event logs. `display` draws results for notebooks and terminals. `service` is a local server of the API,
+//! or its simulation in `virtual_time`, and `python` has the Python bindings.
 
 pub mod cache;
 pub mod cassette;
 pub mod client;
 pub mod columns;
 pub mod decode;
+pub mod display;
 #[cfg(feature = "events")]
 pub mod events;
 mod files;

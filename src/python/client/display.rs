@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use super::client::Client;
 use crate::client::{Concurrency, RateLimit};
 use crate::columns::DecimalPolicy;
+use crate::display::html;
 use crate::message::counted;
 use crate::python::base::errors;
-use crate::python::results::html;
 
 #[pymethods]
 impl Client {

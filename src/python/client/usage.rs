@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 
 use crate::client;
+use crate::display::html;
 use crate::python::base::hint::{from_json, to_json};
 use crate::python::base::pickle::{Reduced, reduced};
-use crate::python::results::html;
 
 #[doc = doc!(Usage)]
 #[pyclass(frozen, eq, module = "chainframe")]

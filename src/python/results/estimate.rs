@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::html;
+use crate::display::html;
 use crate::message::Syntax;
 use crate::python::base::hint::{from_json, sentences, to_json};
 use crate::python::base::pickle::{Reduced, reduced};

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::html;
 use super::records::Records;
 use crate::columns::DecimalPolicy;
+use crate::display::html;
 use crate::message::counted;
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::query;

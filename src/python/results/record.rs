@@ -7,8 +7,9 @@ use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::html;
+use super::display::cell_text;
 use crate::columns::{Columns, ColumnsBuilder};
+use crate::display::html;
 use crate::interface::{self, QUERIED, RecordType};
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::base::{arguments, convert};
@@ -202,7 +203,7 @@ impl Record {
         let mut shown = Vec::new();
         let mut more = 0;
         for (column, field) in self.read_fields() {
-            let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };
+            let Some(text) = cell_text(py, &self.columns, column, self.row)? else { continue };
             if shown.len() < SHOWN_FIELDS {
                 shown.push(format!("{}={}", field.name, html::excerpt(&text, html::CELL)));
             } else {
@@ -219,7 +220,7 @@ impl Record {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let cells = self.read_fields().map(|(column, field)| {
-            let text = html::cell(py, &self.columns, column, self.row)?;
+            let text = cell_text(py, &self.columns, column, self.row)?;
             Ok((field.name, text.unwrap_or_else(|| "null".into())))
         });
         let cells = cells.collect::<PyResult<Vec<_>>>()?;

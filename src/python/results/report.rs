@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::html;
+use crate::display::html;
 use crate::message::Syntax;
 use crate::python::base::convert;
 use crate::python::base::hint::{from_json, sentences, to_json};

@@ -3,14 +3,9 @@
 
 use std::fmt::Write as _;
 
-use pyo3::prelude::*;
-
 use crate::client::Usage;
-use crate::columns::Columns;
 use crate::decode::is_unprintable;
-use crate::interface::Kind;
 use crate::message::{Message, Syntax};
-use crate::python::base::convert;
 use crate::query::{Bounds, Completeness, Estimate, Report};
 
 /// Rows of a table that are shown, from its head and from its end.
@@ -71,17 +66,6 @@ pub fn excerpt(text: &str, max_chars: usize) -> String {
 /// Text of a cell of a table. Addresses are shorter than other texts, so that what they sent is in sight next to them.
 pub fn in_table(text: &str) -> String {
     excerpt(text, if text.starts_with("0x") { HEX } else { CELL })
-}
-
-/// Text of a value for display, where there is a value.
-pub fn cell(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
-    let value = convert::cell(py, columns, column, row)?;
-    if value.is_none() {
-        return Ok(None);
-    }
-    let text: String = convert::digits(&value, columns.kind(column))?.extract()?;
-    let is_time = columns.kind(column) == Kind::Time;
-    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }
 
 /// 1234567 as 1,234,567.
