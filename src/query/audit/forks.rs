@@ -18,19 +18,19 @@ pub struct Forks {
     /// Two heights of one block.
     contradictory: Option<(i64, i64)>,
     /// Block of the latest returned record.
-    latest: Option<Block>,
+    latest: Option<BlockOfRow>,
     /// A height of which two pages have one block each.
     mixed: Option<i64>,
 }
 
 /// The block of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct BlockOfRow {
     pub height: i64,
     hash: u64,
 }
 
-impl Block {
+impl BlockOfRow {
     fn is_fork_of(self, other: Self) -> bool {
         self.height == other.height && self.hash != other.hash
     }
@@ -43,18 +43,18 @@ impl Forks {
 
     /// Takes the block of the record that an earlier run returned last.
     pub fn set_latest(&mut self, height: i64, hash: u64) {
-        self.latest = Some(Block { height, hash });
+        self.latest = Some(BlockOfRow { height, hash });
         self.heights.insert(hash, height);
     }
 
-    pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<Block> {
+    pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<BlockOfRow> {
         let height = rows.height(row)?;
         let hash = if self.has_blocks { rows.block(row)? } else { height.cast_unsigned() };
-        Some(Block { height, hash })
+        Some(BlockOfRow { height, hash })
     }
 
     /// True if returned records are of this block.
-    pub fn have(&self, block: Block) -> bool {
+    pub fn have(&self, block: BlockOfRow) -> bool {
         self.heights.contains_key(&block.hash)
     }
 

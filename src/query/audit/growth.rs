@@ -28,13 +28,13 @@ pub struct Growth {
     /// Greatest growth that was reported and is not confirmed by the head.
     unconfirmed: u64,
     looks: u32,
-    look: Look,
+    look: HeadPage,
     is_contradicted: bool,
 }
 
 /// The page that is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Look {
+enum HeadPage {
     /// The record where the first one of the list should be.
     #[default]
     One,
@@ -78,7 +78,7 @@ impl Growth {
             self.unconfirmed = reported;
             self.looks = 0;
         }
-        let position = (request.page - 1).saturating_mul(request.limit);
+        let position = request.position();
         if self.unconfirmed == 0 || position > self.unconfirmed + KEPT as u64 {
             return;
         }
@@ -123,13 +123,13 @@ impl Growth {
     }
 
     pub fn is_open(&self) -> bool {
-        let has_looks = self.looks < MAX_LOOKS || self.look != Look::One;
+        let has_looks = self.looks < MAX_LOOKS || self.look != HeadPage::One;
         self.unconfirmed > 0 && !self.head.is_empty() && !self.is_contradicted && has_looks
     }
 
     /// The record that was the first of the list, if it has moved as far as was reported.
     pub fn request(&mut self, max_page_size: u64) -> PageRequest {
-        if let Look::FirstPage(_) = self.look {
+        if let HeadPage::FirstPage(_) = self.look {
             return PageRequest::of_audit(1, max_page_size);
         }
         self.looks += 1;
@@ -140,11 +140,11 @@ impl Growth {
     /// there before, or the chain was reorganized: then none of the records above it is on the first page.
     pub fn on_look(&mut self, response: &Response<'_>) {
         let rows = response.rows;
-        if let Look::FirstPage(height) = self.look {
+        if let HeadPage::FirstPage(height) = self.look {
             self.is_contradicted |= (0..rows.len()).any(|row| {
                 self.is_of_head(rows.key(row)) && rows.block(row).is_some() && rows.height(row) > Some(height)
             });
-            self.look = Look::One;
+            self.look = HeadPage::One;
             self.unconfirmed = 0;
             return;
         }
@@ -155,7 +155,7 @@ impl Growth {
         }
         let height = if rows.len() == 1 { rows.height(0) } else { None };
         match height.filter(|height| Some(*height) < self.top) {
-            Some(height) => self.look = Look::FirstPage(height),
+            Some(height) => self.look = HeadPage::FirstPage(height),
             None => self.unconfirmed = 0,
         }
     }

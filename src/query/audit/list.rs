@@ -23,7 +23,7 @@ use super::repeats::{Repeat, Repeats, count};
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
 use super::strays::Strays;
-use super::subject::{Returned, Subject};
+use super::subject::{Extent, Returned, Subject};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -72,8 +72,8 @@ pub struct ListAudit {
     has_records: bool,
     /// True if a reading of the list that was discarded has received records.
     had_records: bool,
-    /// True if the reader has ended a list whose records are all wanted.
-    is_whole: bool,
+    /// Part of the list that the reader had read when it ended.
+    extent: Extent,
     /// Subject of the request of the audit that is in flight.
     sought: Sought,
     places: Places,
@@ -114,7 +114,7 @@ impl ListAudit {
             growth: Growth::default(),
             has_records: false,
             had_records: false,
-            is_whole: false,
+            extent: Extent::default(),
             sought: Sought::default(),
             places: if offset > 0 { Places::continued() } else { Places::default() },
             lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },

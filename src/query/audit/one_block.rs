@@ -14,14 +14,14 @@ const CHANGED: &str = "the list of one block changed while it was read";
 
 /// The first page, as it was read.
 #[derive(Debug)]
-struct KnownPage {
+struct FirstRead {
     /// Some of its records, by offset and key.
     records: Vec<(u64, u64)>,
     /// Number of its records, if all are known.
     rows: Option<u64>,
 }
 
-impl KnownPage {
+impl FirstRead {
     /// True if a page has these records, as far as it reaches.
     fn is_shown(&self, limit: u64, rows: &dyn Rows) -> bool {
         let shown = rows.len() as u64;
@@ -38,7 +38,7 @@ pub struct OneBlock {
     block: Option<u64>,
     /// Offset of the last record before a cursor, which is still to be looked for.
     last_before: Option<u64>,
-    head: Option<KnownPage>,
+    head: Option<FirstRead>,
     /// The first records that were accepted, and those before a cursor, by offset and key: a look may show them as well.
     accepted: Vec<(u64, u64)>,
     /// Records of a full page.
@@ -93,7 +93,7 @@ impl OneBlock {
 
     /// Takes records of the first page that an earlier run has read.
     pub fn set_first_page(&mut self, records: Vec<(u64, u64)>) {
-        self.head = (!records.is_empty()).then_some(KnownPage { records, rows: None });
+        self.head = (!records.is_empty()).then_some(FirstRead { records, rows: None });
     }
 
     /// Takes a response of which these rows are returned, the first of the list if `is_first`. Fails if their block is
@@ -118,7 +118,7 @@ impl OneBlock {
         if self.head.is_none() && is_first {
             // Rows that contradict the arguments have their places in the list, too.
             let records = (0..).zip(response.rows.keys()).collect();
-            self.head = Some(KnownPage { records, rows: Some(response.rows.len() as u64) });
+            self.head = Some(FirstRead { records, rows: Some(response.rows.len() as u64) });
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl OneBlock {
     }
 
     fn shown_offsets(&self, request: &PageRequest, response: &Response<'_>) -> Range<u64> {
-        let first = (request.page - 1).saturating_mul(self.page_rows);
+        let first = request.position_by(self.page_rows);
         first..first.saturating_add(response.rows.len() as u64)
     }
 

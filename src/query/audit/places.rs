@@ -37,7 +37,7 @@ impl Places {
         let learned = self.page_rows.filter(|(limit, _)| *limit == request.limit).map(|(_, rows)| rows);
         let size = learned.or(response.limit).unwrap_or(request.limit);
         let is_usual = if has_next { rows == size } else { rows <= size };
-        let position = i64::try_from((request.page - 1).checked_mul(size)?).ok()?;
+        let position = i64::try_from(request.position_by(size)).ok()?;
         is_usual.then(|| total - 1 - position)
     }
 

@@ -54,7 +54,7 @@ pub struct Repeats {
 
 /// Outcome of a response to a request for equal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Confirmation {
     /// All are there, or the response does not show the place.
     Open,
     /// The place has fewer of them.
@@ -124,23 +124,23 @@ impl Repeats {
     }
 
     /// Takes the response to such a request.
-    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Look {
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Confirmation {
         let keys = response.rows.keys();
-        let Some(repeat) = self.open.first().copied() else { return Look::Open };
+        let Some(repeat) = self.open.first().copied() else { return Confirmation::Open };
         self.open.retain(|open| count(open.key, &keys) < open.copies);
         if self.open.first() != Some(&repeat) {
             self.looks = 0;
-            return Look::Open;
+            return Confirmation::Open;
         }
         self.looks += 1;
         let is_all = request.page == 1 && response.total_pages == Some(1) && keys.len() as u64 > repeat.second;
         if is_all || repeat.is_shown(&keys) {
-            return Look::Contradicted;
+            return Confirmation::Contradicted;
         }
         if self.looks == MAX_LOOKS {
             self.give_up();
         }
-        Look::Open
+        Confirmation::Open
     }
 
     /// True if equal records cannot be requested together.

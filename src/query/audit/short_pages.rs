@@ -41,7 +41,7 @@ struct FirstPageSize {
 
 /// Keys of the latest returned records, oldest first.
 #[derive(Clone, Copy, Debug)]
-pub struct Latest<'a>(pub &'a [u64]);
+pub struct LastKeys<'a>(pub &'a [u64]);
 
 impl ShortPages {
     /// Takes a response of which rows are returned.
@@ -81,7 +81,7 @@ impl ShortPages {
     }
 
     /// Takes the response to that request. False if it has a record that was not returned, or not there.
-    pub fn on_look(&mut self, response: &Response<'_>, latest: Latest<'_>, is_known: bool) -> bool {
+    pub fn on_look(&mut self, response: &Response<'_>, latest: LastKeys<'_>, is_known: bool) -> bool {
         self.looks += 1;
         if response.rows.len() != 1 || self.looks > MAX_LOOKS {
             self.stage = Stage::Unproven;

@@ -5,7 +5,7 @@ use crate::query::snapshot::{PageRequest, Response};
 
 /// A list that the reader has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Read {
+pub struct EndedList {
     pub is_one_block: bool,
     /// True if one response had all its records.
     pub is_one_page: bool,
@@ -17,7 +17,7 @@ pub struct Read {
 
 /// Requests that show whether records follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sought {
+enum Probe {
     /// One record: the number of pages is the number of records. A list that grows was read by it.
     OneRecord,
     /// The page after the last one.
@@ -40,25 +40,25 @@ impl SmallPages {
         self.has_pages |= response.total_pages.is_some();
     }
 
-    fn sought(&self, read: &Read) -> Option<Sought> {
+    fn probe(&self, read: &EndedList) -> Option<Probe> {
         if self.is_counted || !self.has_pages || read.page_rows >= read.page_size || read.records == 0 {
             return None;
         }
         if read.is_one_block && !read.is_one_page && !self.has_requested_length {
-            return Some(Sought::OneRecord);
+            return Some(Probe::OneRecord);
         }
         let is_doubtful = (read.is_one_block || read.is_one_page) && !self.has_exact_length && !self.has_requested_end;
-        (is_doubtful && read.records.is_multiple_of(read.page_rows)).then_some(Sought::PageBeyond)
+        (is_doubtful && read.records.is_multiple_of(read.page_rows)).then_some(Probe::PageBeyond)
     }
 
-    pub fn are_open(&self, read: &Read) -> bool {
-        self.sought(read).is_some()
+    pub fn are_open(&self, read: &EndedList) -> bool {
+        self.probe(read).is_some()
     }
 
-    pub fn request(&self, read: &Read) -> Option<PageRequest> {
-        match self.sought(read)? {
-            Sought::OneRecord => Some(PageRequest::of_audit(1, 1)),
-            Sought::PageBeyond => Some(PageRequest::of_audit(read.records / read.page_rows + 1, read.page_size)),
+    pub fn request(&self, read: &EndedList) -> Option<PageRequest> {
+        match self.probe(read)? {
+            Probe::OneRecord => Some(PageRequest::of_audit(1, 1)),
+            Probe::PageBeyond => Some(PageRequest::of_audit(read.records / read.page_rows + 1, read.page_size)),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::forks::{Block, Forks};
+use super::forks::{BlockOfRow, Forks};
 use super::known_keys::KnownKeys;
 use crate::message::{Hint, Message};
 use crate::query::snapshot::Rows;
@@ -13,19 +13,19 @@ const KEPT: usize = 1_024;
 
 /// Records that were not returned when they were received, the latest first, by key and block.
 #[derive(Debug, Default)]
-pub struct Strays(VecDeque<(u64, Block)>);
+pub struct Strays(VecDeque<(u64, BlockOfRow)>);
 
 /// The returned records, and the heights of which all were returned: those above `lowest` and below `newest`.
 #[derive(Clone, Copy, Debug)]
-pub struct Read<'a> {
+pub struct ReadHeights<'a> {
     pub known: &'a KnownKeys,
     pub forks: &'a Forks,
     pub newest: i64,
     pub lowest: i64,
 }
 
-impl Read<'_> {
-    fn lacks(self, key: u64, block: Block) -> bool {
+impl ReadHeights<'_> {
+    fn lacks(self, key: u64, block: BlockOfRow) -> bool {
         let is_read = self.lowest < block.height && block.height < self.newest;
         is_read && self.forks.have(block) && !self.known.contains(key)
     }
@@ -48,7 +48,7 @@ impl Strays {
     }
 
     /// Why records may be missing.
-    pub fn reason(&self, read: Read<'_>) -> Option<Message> {
+    pub fn reason(&self, read: ReadHeights<'_>) -> Option<Message> {
         let (_, block) = self.0.iter().find(|(key, block)| read.lacks(*key, *block))?;
         let reason = format!(
             "A response showed a record of height {} that was not returned with the others of its block: a part of the service \

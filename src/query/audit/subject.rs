@@ -31,10 +31,25 @@ pub struct End {
     pub drift: i64,
     /// Records of a full page.
     pub page_rows: u64,
-    /// True if no record follows.
-    pub is_whole: bool,
-    /// True if the caller wants no more records.
-    pub is_beginning: bool,
+    pub extent: Extent,
+}
+
+impl End {
+    pub fn is_whole(&self) -> bool {
+        self.extent == Extent::Whole
+    }
+}
+
+/// Part of a list that its reader has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// All records: none follows.
+    Whole,
+    /// As many records as the caller wants.
+    Beginning,
+    /// The records that can be had, although others may follow.
+    #[default]
+    Cut,
 }
 
 /// Rows of a response that are about to be returned.

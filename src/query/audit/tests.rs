@@ -9,7 +9,7 @@ mod repeats;
 mod short_pages;
 mod unreturned;
 
-use super::{End, ListAudit, Returned, Seen, Subject};
+use super::{End, Extent, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
 
@@ -47,7 +47,7 @@ const LIST: Subject = Subject {
 };
 const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
 const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
-const WHOLE: End = End { drift: 0, page_rows: 3, is_whole: true, is_beginning: false };
+const WHOLE: End = End { drift: 0, page_rows: 3, extent: Extent::Whole };
 
 /// The reasons of an audit, one after another.
 fn doubts(audit: &ListAudit) -> String {
@@ -217,7 +217,7 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
         // The list has grown meanwhile.
         (0..3).for_each(|_| look(&mut deleted, &heights(&[7]), 2).unwrap());
         assert!(!deleted.is_open(&WHOLE));
-        assert!(!read(subject, &rows).is_open(&End { is_whole: false, ..WHOLE }));
+        assert!(!read(subject, &rows).is_open(&End { extent: Extent::Cut, ..WHOLE }));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::query::hashed::HashedMap;
 
 #[derive(Clone, Debug)]
 pub struct Custody {
-    ids: HashedMap<Id>,
+    ids: HashedMap<TransferId>,
     lowest: i64,
     tally: Tally,
 }
@@ -28,7 +28,7 @@ struct Tally {
 
 /// Transfers of one id at one height.
 #[derive(Clone, Debug)]
-struct Id {
+struct TransferId {
     height: i64,
     /// Holders after this height, as far as newer transfers tell.
     after: Holders,
@@ -60,20 +60,20 @@ impl Custody {
     }
 
     /// The transfers of an id at a height, or at that of its last one; `None` if they are not compared.
-    fn at_height(&mut self, name: &str, height: Option<i64>) -> Option<&mut Id> {
+    fn at_height(&mut self, name: &str, height: Option<i64>) -> Option<&mut TransferId> {
         let is_full = self.ids.len() >= MAX_KEYS;
         let id = match self.ids.entry(hash(name)) {
             Entry::Vacant(_) if is_full => {
                 self.tally.is_partial = true;
                 return None;
             }
-            Entry::Vacant(entry) => entry.insert(Id::new(height.unwrap_or(i64::MAX))),
+            Entry::Vacant(entry) => entry.insert(TransferId::new(height.unwrap_or(i64::MAX))),
             Entry::Occupied(entry) => entry.into_mut(),
         };
         let height = height.unwrap_or(id.height);
         if height > id.height {
             // Nothing is below this height: what is listed later is not compared either.
-            *id = Id::new(i64::MIN);
+            *id = TransferId::new(i64::MIN);
             self.tally.is_partial = true;
             return None;
         }
@@ -87,7 +87,7 @@ impl Custody {
     /// The finding on the transfers so far; those of the lowest height are cut unless the list was read to its end.
     pub fn finding(&self, law: &Law, is_to_end: bool) -> Finding {
         let mut tally = self.tally.clone();
-        let mut ids: Vec<&Id> = self.ids.values().filter(|id| is_to_end || id.height > self.lowest).collect();
+        let mut ids: Vec<&TransferId> = self.ids.values().filter(|id| is_to_end || id.height > self.lowest).collect();
         ids.sort_unstable_by_key(|id| std::cmp::Reverse(id.height));
         ids.into_iter().for_each(|id| tally.add(id, || "a token id".into()));
         Finding {
@@ -107,7 +107,7 @@ impl Custody {
 
 impl Tally {
     /// Counts the transfers of an id at one height.
-    fn add(&mut self, id: &Id, name: impl Fn() -> String) {
+    fn add(&mut self, id: &TransferId, name: impl Fn() -> String) {
         if id.doubtful > 0 {
             return;
         }
@@ -124,7 +124,7 @@ impl Tally {
     }
 }
 
-impl Id {
+impl TransferId {
     fn new(height: i64) -> Self {
         Self { height, after: Holders::Unknown, trail: Trail::default(), doubtful: 0 }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fetch::fetch;
-use super::height_search::Block;
+use super::height_search::TimedBlock;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
@@ -31,9 +31,9 @@ impl<'c> BlockList<'c> {
     }
 
     /// Fetches the block of a height.
-    pub async fn block(&self, height: i64) -> Result<Option<Block>, Error> {
+    pub async fn block(&self, height: i64) -> Result<Option<TimedBlock>, Error> {
         let block = self.rows_of(height).await?.and_then(|rows| blocks(&rows).into_iter().next());
-        Ok(block.map(|(height, time)| Block { height, time }))
+        Ok(block.map(|(height, time)| TimedBlock { height, time }))
     }
 
     /// Fetches the block of a height, or its first transaction on a chain whose blocks the API does not list.

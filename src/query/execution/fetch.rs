@@ -29,7 +29,7 @@ pub(super) async fn fetch(
 ) -> Result<Page, Error> {
     let hashes = query.slices().hashes(slice).len() as u64;
     let row_hint = if query.is_paged() { request.limit } else { hashes.max(LOOKUP_ROWS) } as usize;
-    let offset = (request.page - 1) * request.limit;
+    let offset = request.position();
     let expected = Expectation { row_hint, page: request.page, offset, must_have_rows, ..expectation(query) };
     let target = query.target(slice, request.page, request.limit, request.height_bound);
     // Counted when it is sent: the run may be gone when the response arrives.

@@ -6,12 +6,12 @@ use crate::query::results::{Floor, SearchState, TimePosition};
 
 /// A block and its time in Unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Block {
+pub(super) struct TimedBlock {
     pub height: i64,
     pub time: i64,
 }
 
-impl Block {
+impl TimedBlock {
     /// `None` if both have the same time.
     fn blocks_per_millisecond(self, later: Self) -> Option<f64> {
         let duration = later.time - self.time;
@@ -67,11 +67,11 @@ pub(super) struct Needed {
 pub(super) struct Search {
     time: i64,
     /// Last known block that is not later.
-    low: Option<Block>,
+    low: Option<TimedBlock>,
     /// First known block that is later.
-    high: Block,
+    high: TimedBlock,
     /// A later block, for the slope while `low` is unknown.
-    above: Option<Block>,
+    above: Option<TimedBlock>,
     /// Times of all known blocks, by height.
     known: BTreeMap<i64, i64>,
     /// Heights without a block, or with one without transactions.
@@ -84,7 +84,7 @@ pub(super) struct Search {
 
 impl Search {
     /// A search that has no target yet. `head` has the times of the newest blocks by height.
-    pub fn new(head: BTreeMap<i64, i64>, newest: Block) -> Self {
+    pub fn new(head: BTreeMap<i64, i64>, newest: TimedBlock) -> Self {
         Self {
             time: newest.time,
             low: None,
@@ -117,7 +117,7 @@ impl Search {
     /// Finds the known blocks on both sides of the time.
     fn place(&mut self) {
         let time = self.time;
-        let blocks = self.known.iter().map(|(height, time)| Block { height: *height, time: *time });
+        let blocks = self.known.iter().map(|(height, time)| TimedBlock { height: *height, time: *time });
         self.low = blocks.clone().take_while(|block| block.time <= time).last();
         let mut later = blocks.skip_while(|block| block.time <= time);
         self.high = later.next().unwrap_or(self.high);
@@ -127,7 +127,7 @@ impl Search {
     /// A search that an earlier run has begun.
     pub fn restored(state: &SearchState) -> Option<Self> {
         let known: BTreeMap<i64, i64> = state.blocks.iter().map(|block| (block.height, block.time)).collect();
-        let newest = known.last_key_value().map(|(height, time)| Block { height: *height, time: *time })?;
+        let newest = known.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time })?;
         let empty = state.empty.iter().map(|(height, _)| *height).collect();
         let SearchState { time, floor, remaining, .. } = *state;
         let mut search = Self { time, floor, remaining, empty, ..Self::new(known, newest) };
@@ -227,7 +227,7 @@ impl Search {
         }
     }
 
-    pub fn on_block(&mut self, block: Block) {
+    pub fn on_block(&mut self, block: TimedBlock) {
         self.known.insert(block.height, block.time);
         if block.time <= self.time {
             if self.low.is_none() {
@@ -253,9 +253,9 @@ impl Search {
     }
 
     /// The oldest block of the list, which is that of the chain if the list reaches back to it.
-    pub fn on_oldest(&mut self, oldest: Option<Block>, reaches_back: bool) {
+    pub fn on_oldest(&mut self, oldest: Option<TimedBlock>, reaches_back: bool) {
         self.floor = match oldest {
-            Some(Block { height, .. }) if reaches_back => Floor::Oldest(height),
+            Some(TimedBlock { height, .. }) if reaches_back => Floor::Oldest(height),
             _ => Floor::Assumed { height: self.absent_run(ABSENT_RUN).map_or(0, |end| end + 1), distance: ABSENT_RUN },
         };
         if let Some(oldest) = oldest {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::block_list::{BlockList, block_hash, blocks, call, no_block};
-use super::height_search::{Block, Search, SearchStep};
+use super::height_search::{Search, SearchStep, TimedBlock};
 use super::kept_search::KeptSearch;
 use crate::cache::Anchor;
 use crate::client::Error;
@@ -65,7 +65,7 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// The newest block as of the first call.
-    pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
+    pub async fn newest(&mut self) -> Result<Option<TimedBlock>, Error> {
         if self.head.is_none()
             && let Some(newest) = self.kept.newest()
         {
@@ -76,7 +76,7 @@ impl<'c> ChainHeights<'c> {
         if head.blocks.is_empty() && head.rows > 0 {
             return Err(no_block(chain, "expected a record with a height and a time".into(), String::new()));
         }
-        let newest = head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time });
+        let newest = head.blocks.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
         self.save();
         Ok(newest)
     }
@@ -137,7 +137,7 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
-    async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
+    async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<TimedBlock>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
         let list = self.list.query(Vec::new(), None)?;
         let mut oldest = None;
@@ -145,7 +145,7 @@ impl<'c> ChainHeights<'c> {
         for _ in 0..MAX_LAST_PAGES {
             let page = self.list.page(pages.max(1), must_have_rows).await?;
             let listed = self.blocks(&page.columns);
-            oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
+            oldest = listed.first_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
             match page.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
@@ -196,11 +196,11 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// Time of a block, if this run or an earlier one has requested it to learn how far a list reaches back.
-    pub fn known_age(&self, height: i64) -> Option<Block> {
+    pub fn known_age(&self, height: i64) -> Option<TimedBlock> {
         self.kept.age(height)
     }
 
-    pub fn keep_age(&mut self, block: Block) {
+    pub fn keep_age(&mut self, block: TimedBlock) {
         self.kept.add_age(block);
         self.save();
     }
@@ -316,7 +316,8 @@ impl<'c> ChainHeights<'c> {
         let state = match (&self.search, &self.head) {
             (Some(search), _) => self.kept.state(search, pages, falling),
             (None, Some(head)) => {
-                let newest = head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time });
+                let newest =
+                    head.blocks.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
                 let search = newest.map(|newest| Search::new(head.blocks.clone(), newest));
                 search.map_or_else(|| self.kept.without_blocks(), |search| self.kept.state(&search, pages, falling))
             }
@@ -326,9 +327,9 @@ impl<'c> ChainHeights<'c> {
     }
 
     /// Requests the block of a height for the search.
-    async fn request_block(&mut self, height: i64) -> Result<Option<Block>, Error> {
+    async fn request_block(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
         let rows = self.list.rows_of(height).await?;
         let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
-        Ok(blocks.first_key_value().map(|(height, time)| Block { height: *height, time: *time }))
+        Ok(blocks.first_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time }))
     }
 }

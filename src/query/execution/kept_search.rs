@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use super::height_search::{Block, Needed, Search};
+use super::height_search::{Needed, Search, TimedBlock};
 use crate::query::results::{Floor, SearchState, ShownBlock, TimePosition};
 
 /// The response that showed a height.
 #[derive(Clone, Copy, Debug)]
-struct Read {
+struct HeightResponse {
     /// Hash of the block's hash; 0 without one.
     block: u64,
     /// Number of the run.
@@ -24,14 +24,15 @@ pub(super) struct KeptSearch {
     /// State that the run before has left, without blocks that were forgotten.
     state: SearchState,
     /// Heights that were read, by this run or an earlier one.
-    read: BTreeMap<i64, Read>,
+    read: BTreeMap<i64, HeightResponse>,
     has_discarded: bool,
 }
 
 impl KeptSearch {
     pub fn restored(state: &SearchState) -> Self {
-        let blocks = state.blocks.iter().map(|block| (block.height, Read { block: block.block, run: block.run }));
-        let empty = state.empty.iter().map(|(height, run)| (*height, Read { block: 0, run: *run }));
+        let blocks =
+            state.blocks.iter().map(|block| (block.height, HeightResponse { block: block.block, run: block.run }));
+        let empty = state.empty.iter().map(|(height, run)| (*height, HeightResponse { block: 0, run: *run }));
         let state = SearchState { run: state.run + 1, ..state.clone() };
         Self { read: blocks.chain(empty).collect(), state, has_discarded: false }
     }
@@ -39,13 +40,13 @@ impl KeptSearch {
     /// Notes a height that this run has read. The first response counts.
     pub fn read(&mut self, height: i64, block: u64) {
         let run = self.state.run;
-        self.read.entry(height).or_insert(Read { block, run });
+        self.read.entry(height).or_insert(HeightResponse { block, run });
     }
 
     /// The newest block of an earlier run.
-    pub fn newest(&self) -> Option<Block> {
+    pub fn newest(&self) -> Option<TimedBlock> {
         let newest = self.state.blocks.iter().max_by_key(|block| block.height)?;
-        Some(Block { height: newest.height, time: newest.time })
+        Some(TimedBlock { height: newest.height, time: newest.time })
     }
 
     pub fn pages(&self) -> Option<u64> {
@@ -66,11 +67,11 @@ impl KeptSearch {
         }
     }
 
-    pub fn age(&self, height: i64) -> Option<Block> {
-        self.state.ages.iter().find(|(other, _)| *other == height).map(|(_, time)| Block { height, time: *time })
+    pub fn age(&self, height: i64) -> Option<TimedBlock> {
+        self.state.ages.iter().find(|(other, _)| *other == height).map(|(_, time)| TimedBlock { height, time: *time })
     }
 
-    pub fn add_age(&mut self, block: Block) {
+    pub fn add_age(&mut self, block: TimedBlock) {
         if self.age(block.height).is_none() {
             self.state.ages.push((block.height, block.time));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::block_list::{BlockList, call};
-use super::height_search::Block;
+use super::height_search::TimedBlock;
 use super::heights::ChainHeights;
 use super::kept_chain::{KeptChain, cache_of, key, note, now};
 use super::shared_heights::{Found, SharedHeights};
@@ -82,7 +82,7 @@ impl<'q> Positions<'q> {
     }
 
     /// The newest block as of the first request.
-    pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
+    pub async fn newest(&mut self) -> Result<Option<TimedBlock>, Error> {
         self.heights.newest().await
     }
 
@@ -97,7 +97,7 @@ impl<'q> Positions<'q> {
     }
 
     /// Returns the block of a height.
-    pub async fn block(&mut self, height: i64) -> Result<Option<Block>, Error> {
+    pub async fn block(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
         let Some(shared) = self.shared else { return self.block_for_age(height).await };
         let found = shared
             .blocks
@@ -110,7 +110,7 @@ impl<'q> Positions<'q> {
     }
 
     /// A reorganization moves the time of a height by less than what counts where lists are said to reach back to it.
-    async fn block_for_age(&mut self, height: i64) -> Result<Option<Block>, Error> {
+    async fn block_for_age(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
         if let Some(known) = self.heights.known_age(height) {
             return Ok(Some(known));
         }

@@ -21,7 +21,7 @@ use ended::EndedLists;
 use open_list::OpenList;
 use outcome::Outcome;
 pub(super) use outcome::is_of_one_list;
-use page::ListPage;
+use page::MemberPage;
 
 use super::query_start::QueryStart;
 use super::shared_heights::SharedHeights;
@@ -308,7 +308,7 @@ impl Set {
             return None;
         }
         let columns = columns.with_queried(&self.members.values[index]);
-        let of_list = ListPage { list: index, after: page.checkpoint, kept };
+        let of_list = MemberPage { list: index, after: page.checkpoint, kept };
         let checkpoint = Checkpoint::after(self.position(Some(of_list), report), columns.rows());
         partial.push(&columns, 0, Some(&checkpoint));
         Some(Page { columns, checkpoint, ..page })

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::height_search::Block;
+use super::height_search::TimedBlock;
 use crate::client::Error;
 use crate::process::PerProcess;
 use crate::query::follow::ChainHead;
@@ -24,7 +24,7 @@ pub(super) struct SharedHeights {
     /// Positions of times in Unix milliseconds.
     pub positions: Shared<i64, Found<TimePosition>>,
     /// Blocks by height.
-    pub blocks: Shared<i64, Found<Option<Block>>>,
+    pub blocks: Shared<i64, Found<Option<TimedBlock>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
     /// State of the searches of an earlier run of the set, and the time at which it was taken over.

@@ -198,8 +198,12 @@ impl SliceFetcher {
     fn audited_end(&self) -> audit::End {
         let list = &self.list;
         let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stopped == Stopped::No;
-        let is_whole = list.end() == Some(End::List) && has_all;
-        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole, is_beginning: !has_all }
+        let extent = match list.end() {
+            _ if !has_all => audit::Extent::Beginning,
+            Some(End::List) => audit::Extent::Whole,
+            _ => audit::Extent::Cut,
+        };
+        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), extent }
     }
 
     /// Takes a response, for the reader and for the audit. `select` says which of the rows belong to the result.
@@ -265,7 +269,7 @@ impl SliceFetcher {
     /// True if the list, which was read to its end, lacks records that other responses of the run showed.
     pub fn lacks_shown_records(&self, query: &Query) -> bool {
         let shown = query.shown_records(self.slice).iter();
-        self.audited_end().is_whole && self.audit.lacks(shown.map(|record| record.key))
+        self.audited_end().is_whole() && self.audit.lacks(shown.map(|record| record.key))
     }
 
     /// True if nothing more is requested.
@@ -366,12 +370,10 @@ fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
         // They are requested where the list is expected to have moved to.
         Purpose::FinalLook => false,
         // The pages of one block had records.
-        Purpose::Audit => {
-            list.spec().kind == ListKind::Fixed && (request.page - 1).saturating_mul(request.limit) < list.returned()
-        }
+        Purpose::Audit => list.spec().kind == ListKind::Fixed && request.position() < list.returned(),
         // The last page of a list has at least one record.
         Purpose::Records => {
-            let position = (request.page - 1) * request.limit;
+            let position = request.position();
             let is_listed = position < list.snapshot().min_length || list.is_announced(request.page);
             // Another pass finds what a ranked list has left.
             let is_ranked = list.spec().kind == ListKind::Ranked;

@@ -46,7 +46,7 @@ pub(super) fn requests_of(spec: ListSpec, length: u64, concurrency: usize) -> u6
             requests += 1;
         }
         let Some(request) = in_flight.pop_front() else { return requests };
-        let first = (request.page - 1).saturating_mul(request.limit).min(length);
+        let first = request.position().min(length);
         let rows = PositionRows { first, count: request.limit.min(length - first) };
         let total_pages = Some(length.div_ceil(request.limit));
         let response =

@@ -48,27 +48,27 @@ pub struct Responses {
 }
 
 /// A record of a block, by height and key.
-type Id = (i64, u64);
+type RecordId = (i64, u64);
 /// A block, by height and hash.
-type Block = (i64, u64);
+type BlockId = (i64, u64);
 
-fn id(row: &RowFacts) -> Option<Id> {
+fn id(row: &RowFacts) -> Option<RecordId> {
     Some((row.height?, row.key))
 }
 
-fn block(row: &RowFacts) -> Option<Block> {
+fn block(row: &RowFacts) -> Option<BlockId> {
     row.height.filter(|_| row.chain != 0).map(|height| (height, row.chain))
 }
 
 /// Records of a round.
-struct Records {
-    ids: HashSet<Id>,
-    blocks: HashSet<Block>,
+struct RoundRecords {
+    ids: HashSet<RecordId>,
+    blocks: HashSet<BlockId>,
 }
 
 impl Shown {
     /// Blocks whose first record is shown, each with the number of records from that one on.
-    fn counts(&self) -> Vec<(Block, RangeInclusive<u64>)> {
+    fn counts(&self) -> Vec<(BlockId, RangeInclusive<u64>)> {
         let Some(count) = &self.count else { return Vec::new() };
         let counts = self.rows.iter().enumerate().filter_map(|(at, row)| {
             let above = at.checked_sub(1).map(|above| self.rows[above].height);
@@ -84,7 +84,7 @@ impl Shown {
     }
 
     /// The greatest height up to `high` of a record that a round lacks.
-    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>, high: i64) -> Option<i64> {
+    fn missing(&self, round: &RoundRecords, complete: &RangeInclusive<i64>, high: i64) -> Option<i64> {
         let ids = self.rows.iter().filter_map(id).filter(|(height, _)| *height <= high && complete.contains(height));
         ids.filter(|id| !round.ids.contains(id)).map(|(height, _)| height).max()
     }
@@ -92,7 +92,7 @@ impl Shown {
 
 impl Response {
     /// The greatest height of a record that a later round lacks, although no reorganization removed it.
-    fn missing(&self, round: &Records, complete: &RangeInclusive<i64>) -> Option<i64> {
+    fn missing(&self, round: &RoundRecords, complete: &RangeInclusive<i64>) -> Option<i64> {
         let blocks = self.shown.rows.iter().filter_map(block);
         let joint = blocks.filter(|block| round.blocks.contains(block)).map(|(height, _)| height).max();
         let joint = joint.unwrap_or(i64::MIN);
@@ -104,8 +104,8 @@ impl Response {
     }
 
     /// The settled height, or the one below a block that was replaced above `joint` all the same.
-    fn settled_to(&self, round: &Records, joint: i64) -> i64 {
-        let own: HashSet<Block> = self.shown.rows.iter().filter_map(block).collect();
+    fn settled_to(&self, round: &RoundRecords, joint: i64) -> i64 {
+        let own: HashSet<BlockId> = self.shown.rows.iter().filter_map(block).collect();
         let above = self.shown.heights().min().unwrap_or(i64::MAX).max(joint.saturating_add(1));
         let others = round.blocks.iter().filter(|block| block.0 >= above && !own.contains(block));
         others.map(|(height, _)| height - 1).fold(self.settled, i64::min)
@@ -153,7 +153,7 @@ impl Responses {
     /// from the responses `round`.
     pub fn lacking(&self, rows: &[RowFacts], complete: &RangeInclusive<i64>, round: &Self) -> Option<Lacking> {
         let records =
-            Records { ids: rows.iter().filter_map(id).collect(), blocks: rows.iter().filter_map(block).collect() };
+            RoundRecords { ids: rows.iter().filter_map(id).collect(), blocks: rows.iter().filter_map(block).collect() };
         let own = round.latest.iter().find_map(|of| of.shown.missing(&records, complete, i64::MAX));
         let missing = own.or_else(|| self.latest.iter().find_map(|earlier| earlier.missing(&records, complete)));
         missing.map(Lacking::Record).or_else(|| self.fewer_than_counted(round).map(Lacking::Count))
@@ -161,7 +161,7 @@ impl Responses {
 
     /// The height of a block from which on a response of a round counts fewer records than a discarded one.
     fn fewer_than_counted(&self, round: &Self) -> Option<i64> {
-        let mut min_counts: HashMap<Block, u64> = HashMap::new();
+        let mut min_counts: HashMap<BlockId, u64> = HashMap::new();
         for (block, count) in self.latest.iter().flat_map(|response| response.shown.counts()) {
             let known = min_counts.entry(block).or_default();
             *known = (*known).max(*count.start());

@@ -3,13 +3,13 @@
 use super::fingerprint::RowFacts;
 
 /// Records are compared by height, key and block: other fields may change while they are read.
-type Id = (i64, u64, u64);
+type RecordInBlock = (i64, u64, u64);
 
 #[derive(Clone, Debug, Default)]
 pub struct FirstRecords {
-    rows: Vec<Id>,
+    rows: Vec<RecordInBlock>,
     /// Records of the pages that were requested again, newest first.
-    seen: Vec<Id>,
+    seen: Vec<RecordInBlock>,
 }
 
 /// Outcome of a recheck.
@@ -22,7 +22,7 @@ pub enum Rechecked {
     NotVisible,
 }
 
-fn ids(rows: &[RowFacts]) -> impl Iterator<Item = Id> {
+fn ids(rows: &[RowFacts]) -> impl Iterator<Item = RecordInBlock> {
     rows.iter().filter_map(|row| Some((row.height?, row.key, row.block)))
 }
 
@@ -40,7 +40,7 @@ impl FirstRecords {
     }
 
     /// True if all of the first records are among the visible ones, but for those below them. Others may have been added between.
-    fn is_whole(&self, visible: &[Id], is_last: bool) -> bool {
+    fn is_whole(&self, visible: &[RecordInBlock], is_last: bool) -> bool {
         let mut missing = self.rows.iter().peekable();
         for row in visible {
             missing.next_if_eq(&row);

@@ -14,7 +14,7 @@ use crate::interface::{Kind, Number, is_shortest};
 pub struct KeyHasher(u64);
 
 /// Bytes of two words.
-type Pair = [u8; 16];
+type TwoWords = [u8; 16];
 
 impl KeyHasher {
     pub fn new() -> Self {
@@ -71,7 +71,7 @@ impl KeyHasher {
     }
 
     #[inline]
-    fn write_pairs(&mut self, bytes: &[u8], mapped: impl Fn(Pair) -> Pair) {
+    fn write_pairs(&mut self, bytes: &[u8], mapped: impl Fn(TwoWords) -> TwoWords) {
         let (pairs, rest) = bytes.as_chunks();
         for pair in pairs {
             let [low, high] = words(mapped(*pair));
@@ -112,7 +112,7 @@ fn write_each<A: ArrayAccessor>(
 
 /// The rest of the bytes after whole pairs, padded with zeros.
 #[inline]
-fn last_pair(bytes: &[u8], rest: &[u8]) -> Pair {
+fn last_pair(bytes: &[u8], rest: &[u8]) -> TwoWords {
     match bytes.last_chunk() {
         // One read of the pair that ends there, which is faster than a copy of some bytes.
         Some(end) => (u128::from_le_bytes(*end) >> (128 - 8 * rest.len())).to_le_bytes(),
@@ -125,14 +125,14 @@ fn last_pair(bytes: &[u8], rest: &[u8]) -> Pair {
 }
 
 #[inline]
-fn words(pair: Pair) -> [u64; 2] {
+fn words(pair: TwoWords) -> [u64; 2] {
     let pair = u128::from_le_bytes(pair);
     [pair as u64, (pair >> 64) as u64]
 }
 
 /// The capital letters of ASCII in lower case, sixteen bytes at once: every record has some 300 bytes of hex.
 #[inline]
-fn ascii_lowercase(pair: Pair) -> Pair {
+fn ascii_lowercase(pair: TwoWords) -> TwoWords {
     let text = u8x16::new(pair);
     // The place of a letter in the alphabet; other bytes are beyond its end.
     let place = text - u8x16::splat(b'A');

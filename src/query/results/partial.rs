@@ -24,7 +24,7 @@ pub struct Partial {
 enum Retained {
     /// All records, and the position after them.
     All(RecordsBuilder, Option<Checkpoint>),
-    Latest(Latest),
+    Latest(LastPages),
 }
 
 /// A number of collected records, and the position after them.
@@ -34,7 +34,7 @@ pub struct SavedPartial {
 }
 
 /// The last pages, within bounds.
-struct Latest {
+struct LastPages {
     record: &'static RecordType,
     pages: VecDeque<Columns>,
     rows: usize,
@@ -49,7 +49,7 @@ impl Partial {
 
     /// Retains the last pages, for a run that streams.
     pub fn latest(record: &'static RecordType) -> Self {
-        let latest = Latest { record, pages: VecDeque::new(), rows: 0, bytes: 0 };
+        let latest = LastPages { record, pages: VecDeque::new(), rows: 0, bytes: 0 };
         Self { retained: Arc::new(ForkSafeMutex::new(Retained::Latest(latest))) }
     }
 
@@ -109,7 +109,7 @@ impl Partial {
     }
 }
 
-impl Latest {
+impl LastPages {
     fn push(&mut self, page: Columns) {
         self.rows += page.rows();
         self.bytes += page.get_array_memory_size();

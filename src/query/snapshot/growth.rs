@@ -1,4 +1,4 @@
-//! `Growth`: how fast a list grows, to request a page where the wanted records will be.
+//! `GrowthRate`: how fast a list grows, to request a page where the wanted records will be.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ const SAMPLES: usize = 6;
 
 /// Growth per request over the latest responses. It decides what is requested, never what is accepted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Growth {
+pub(super) struct GrowthRate {
     samples: VecDeque<f64>,
     /// Responses since the latest observation.
     responses: u32,
 }
 
-impl Growth {
+impl GrowthRate {
     pub fn on_response(&mut self) {
         self.responses += 1;
     }

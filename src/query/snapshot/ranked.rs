@@ -188,7 +188,7 @@ impl RankedReader {
     fn after_last(&mut self, request: &PageRequest, response: &Response<'_>) {
         let is_only = request.page == 1 && response.total_pages.is_some_and(|pages| pages <= 1);
         let is_empty = response.rows.len() == 0 && self.list.returned == 0 && self.pages.is_none();
-        let read = (request.page - 1) * self.list.snapshot.page_rows() + response.rows.len() as u64;
+        let read = request.position_by(self.list.snapshot.page_rows()) + response.rows.len() as u64;
         if read >= self.list.spec.window() {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {

@@ -171,7 +171,7 @@ impl Snapshot {
         View {
             rows: response.rows,
             page: request.page,
-            position: ((request.page - 1) * page_size) as i64,
+            position: request.position_by(page_size) as i64,
             page_size,
             pages: response.total_pages.filter(|pages| *pages > 0),
             total: self.total.and(response.total),

@@ -84,7 +84,7 @@ impl ListSpec {
 
     /// True if a request begins where the API may return no more records, whatever it reported before.
     pub fn is_beyond_window(&self, request: &PageRequest) -> bool {
-        request.purpose == Purpose::Records && (request.page - 1).saturating_mul(request.limit) >= self.window()
+        request.purpose == Purpose::Records && request.position() >= self.window()
     }
 }
 
@@ -133,6 +133,16 @@ impl PageRequest {
 
     pub fn of_audit(page: u64, limit: u64) -> Self {
         Self { page, limit, height_bound: None, purpose: Purpose::Audit }
+    }
+
+    /// Position of its first record.
+    pub fn position(&self) -> u64 {
+        self.position_by(self.limit)
+    }
+
+    /// Position of its first record if a full page has another number of records than were requested.
+    pub fn position_by(&self, page_rows: u64) -> u64 {
+        (self.page - 1).saturating_mul(page_rows)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::checkpoint::{Accepted, CHECKPOINT_KEYS, ListCheckpoint};
 use super::delivered::Delivered;
-use super::growth::Growth;
+use super::growth::GrowthRate;
 use super::snapshot::{Proof, Snapshot};
 use super::spec::{End, ListSpec, PageRequest, Purpose, Response, View};
 use crate::client::Error;
@@ -50,7 +50,7 @@ pub(super) enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct Drift {
     pub offset: i64,
-    pub growth: Growth,
+    pub growth: GrowthRate,
     /// Latest responses in a row without a new record.
     pub misses: u32,
 }

@@ -2,7 +2,7 @@
 
 use super::ListAudit;
 use crate::message::Message;
-use crate::query::audit::strays;
+use crate::query::audit::strays::ReadHeights;
 use crate::query::audit::subject::End;
 use crate::query::snapshot::ListKind;
 
@@ -19,18 +19,18 @@ impl ListAudit {
     /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self, end: &End) -> Result<(), String> {
         let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
-        if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
+        if end.is_whole() && (is_shown || self.lengths.exceed(self.next)) {
             return Err("the list has more records than were returned".into());
         }
-        if end.is_whole && self.had_records && self.next == 0 {
+        if end.is_whole() && self.had_records && self.next == 0 {
             return Err("the list became empty while it was read".into());
         }
-        if end.is_whole && self.one_block.lacks_discarded(&self.known) {
+        if end.is_whole() && self.one_block.lacks_discarded(&self.known) {
             return Err(
                 "a record of the block was received by a reading that was discarded, and is not in the list".into()
             );
         }
-        if end.is_whole && self.short_pages.may_lack_newest(self.next) {
+        if end.is_whole() && self.short_pages.may_lack_newest(self.next) {
             return Err("the first page has fewer records than it says, and others seem to be newer".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {
@@ -45,10 +45,10 @@ impl ListAudit {
     }
 
     /// The heights of a list in descending order of which all records were returned.
-    pub(super) fn heights_read(&self) -> Option<strays::Read<'_>> {
+    pub(super) fn heights_read(&self) -> Option<ReadHeights<'_>> {
         let (newest, lowest) = (self.newest?, self.heights.lowest()?);
         let is_list = self.subject.kind == ListKind::Growing;
-        is_list.then_some(strays::Read { known: &self.known, forks: &self.forks, newest, lowest })
+        is_list.then_some(ReadHeights { known: &self.known, forks: &self.forks, newest, lowest })
     }
 
     /// Height from which on no record may leave the list. Those below the last one may have become too old.

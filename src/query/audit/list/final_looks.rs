@@ -3,10 +3,10 @@
 use super::ListAudit;
 use crate::interface::Order;
 use crate::query::audit::known::Known;
-use crate::query::audit::repeats::Look;
-use crate::query::audit::short_pages;
-use crate::query::audit::small_pages;
-use crate::query::audit::subject::{End, Subject};
+use crate::query::audit::repeats::Confirmation;
+use crate::query::audit::short_pages::LastKeys;
+use crate::query::audit::small_pages::EndedList;
+use crate::query::audit::subject::{End, Extent, Subject};
 use crate::query::snapshot::{ListKind, PageRequest, Response};
 
 /// Subject of a request of the audit.
@@ -39,7 +39,7 @@ impl ListAudit {
     fn due(&self, end: &End) -> Option<Sought> {
         if self.has_open_block() {
             Some(Sought::Block)
-        } else if end.is_whole && self.small_pages.are_open(&self.read(end)) {
+        } else if end.is_whole() && self.small_pages.are_open(&self.ended_list(end)) {
             Some(Sought::SmallPages)
         } else if self.has_open_short_pages(end) {
             Some(Sought::ShortPages)
@@ -54,31 +54,31 @@ impl ListAudit {
         }
     }
 
-    fn known(&self, is_whole: bool) -> Known<'_> {
-        let last = if is_whole { None } else { self.last };
+    fn known(&self, extent: Extent) -> Known<'_> {
+        let last = self.last.filter(|_| extent != Extent::Whole);
         let has_equal = self.has_equal_records || self.lacks_keys;
         Known { keys: &self.known, has_equal, last, newest: self.newest }
     }
 
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        (end.is_whole || end.is_beginning) && self.unreturned.may_follow(self.known(end.is_whole))
+        end.extent != Extent::Cut && self.unreturned.may_follow(self.known(end.extent))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
     /// kept.
     fn may_be_longer(&self, end: &End) -> bool {
         let keeps_keys = self.subject.order != Order::Consecutive;
-        end.is_whole && self.lengths.may_exceed(self.next, |key| !keeps_keys || self.known.contains(key))
+        end.is_whole() && self.lengths.may_exceed(self.next, |key| !keeps_keys || self.known.contains(key))
     }
 
     /// True if the list has grown by some responses, and its head is not known to have moved.
     fn may_not_have_grown(&self, end: &End) -> bool {
-        end.is_whole && !self.has_equal_records && self.growth.is_open()
+        end.is_whole() && !self.has_equal_records && self.growth.is_open()
     }
 
-    fn read(&self, end: &End) -> small_pages::Read {
-        small_pages::Read {
+    fn ended_list(&self, end: &End) -> EndedList {
+        EndedList {
             is_one_block: self.subject.kind == ListKind::Fixed,
             is_one_page: self.responses == 1 && !self.is_continued,
             records: self.next,
@@ -90,7 +90,7 @@ impl ListAudit {
     /// True if the beginning of a list is still to be compared with the positions of its records.
     fn has_open_short_pages(&self, end: &End) -> bool {
         // A row that contradicts the arguments has a position, too. Blocks that were left out show in the heights.
-        let is_beginning = !end.is_whole && self.next == self.returned && self.returned > 0;
+        let is_beginning = !end.is_whole() && self.next == self.returned && self.returned > 0;
         let is_compared = self.subject.kind == ListKind::Growing && self.subject.order != Order::Consecutive;
         is_compared && is_beginning && self.short_pages.are_open()
     }
@@ -103,17 +103,17 @@ impl ListAudit {
 
     /// Request for what is still to be proven once the reader has ended.
     pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
-        self.is_whole = end.is_whole;
+        self.extent = end.extent;
         self.sought = self.due(end)?;
         let Subject { page_size, max_page_size, .. } = self.subject;
         let max_page_size = max_page_size.max(page_size);
         match self.sought {
             Sought::Block => {
-                Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole.then_some(self.next)))
+                Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole().then_some(self.next)))
             }
-            Sought::SmallPages => self.small_pages.request(&self.read(end)),
+            Sought::SmallPages => self.small_pages.request(&self.ended_list(end)),
             Sought::ShortPages => Some(self.short_pages.request(self.returned, end.drift)),
-            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.known(end.is_whole)),
+            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.known(end.extent)),
             Sought::Longer => {
                 let last = self.next.saturating_add_signed(end.drift);
                 Some(self.lengths.request(last, page_size, end.page_rows))
@@ -131,10 +131,10 @@ impl ListAudit {
 
     /// Takes the response to such a request, from a list that has moved by `drift`.
     pub(super) fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64) -> Result<(), String> {
-        if self.is_whole && self.has_record_below(response) {
+        if self.extent == Extent::Whole && self.has_record_below(response) {
             return Err("a record follows the last one of the list".into());
         }
-        if self.is_whole && self.has_record_between(response) {
+        if self.extent == Extent::Whole && self.has_record_between(response) {
             return Err("a record that was not returned is below a returned one of a greater height".into());
         }
         if self.heights_read().is_some_and(|read| read.lacks_some(response.rows)) {
@@ -149,7 +149,7 @@ impl ListAudit {
             }
             Sought::ShortPages => {
                 let is_known = response.rows.len() == 1 && self.known.contains(response.rows.key(0));
-                let latest = short_pages::Latest(self.recent.make_contiguous());
+                let latest = LastKeys(self.recent.make_contiguous());
                 let problem = "a page that has fewer records than it says lacks some of them";
                 (!self.short_pages.on_look(response, latest, is_known)).then_some(problem)
             }
@@ -160,9 +160,9 @@ impl ListAudit {
             Sought::Unreturned => {
                 // A look is compared with the keys that the audit has as well.
                 let mut unreturned = std::mem::take(&mut self.unreturned);
-                let is_possible = unreturned.on_look(request, response, drift, self.known(self.is_whole));
+                let is_possible = unreturned.on_look(request, response, drift, self.known(self.extent));
                 self.unreturned = unreturned;
-                (!is_possible).then_some(if self.is_whole {
+                (!is_possible).then_some(if self.extent == Extent::Whole {
                     "records follow the last one that the reported number of records leaves room for"
                 } else {
                     "a record that responses showed between returned ones was not returned"
@@ -172,7 +172,7 @@ impl ListAudit {
                 Some("the list ended before records that an earlier response showed")
             }
             Sought::Longer => None,
-            Sought::Repeats if self.repeats.on_look(request, response) == Look::Contradicted => {
+            Sought::Repeats if self.repeats.on_look(request, response) == Confirmation::Contradicted => {
                 Some("a record was received twice, in responses that do not agree in the order of the list")
             }
             Sought::Repeats => None,

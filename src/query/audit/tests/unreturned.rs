@@ -97,7 +97,7 @@ fn unreturned_record_that_is_further_down_raises() {
     assert!(look(&mut audit, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
 }
 
-const BEGINNING: End = End { is_whole: false, is_beginning: true, ..WHOLE };
+const BEGINNING: End = End { extent: Extent::Beginning, ..WHOLE };
 
 #[test]
 fn unreturned_record_below_the_wanted_beginning_is_not_looked_for() {

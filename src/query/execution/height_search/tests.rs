@@ -10,7 +10,7 @@ fn search(times: &[Option<i64>], time: i64, window: usize) -> (TimePosition, usi
 /// Searches as `search` does, in a list whose first page has the blocks of `listed` heights.
 fn search_from(times: &[Option<i64>], time: i64, window: usize, listed: usize) -> (TimePosition, usize) {
     let head = times.iter().rposition(Option::is_some).unwrap();
-    let newest = Block { height: head as i64, time: times[head].unwrap() };
+    let newest = TimedBlock { height: head as i64, time: times[head].unwrap() };
     if newest.time <= time {
         return (TimePosition::At(newest.height), 1);
     }
@@ -27,7 +27,7 @@ fn search_from(times: &[Option<i64>], time: i64, window: usize, listed: usize) -
 }
 
 fn respond(search: &mut Search, step: SearchStep, times: &[Option<i64>], window: usize) {
-    let block = |height: usize| Some(Block { height: height as i64, time: times[height]? });
+    let block = |height: usize| Some(TimedBlock { height: height as i64, time: times[height]? });
     match step {
         SearchStep::Oldest => {
             let listed = times.len().saturating_sub(window);
@@ -75,7 +75,7 @@ fn later_searches_of_small_chains_use_what_is_known() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..2_000 {
         let (times, now) = short_chain(&mut random, 30);
-        let newest = Block { height: times.len() as i64 - 1, time: now };
+        let newest = TimedBlock { height: times.len() as i64 - 1, time: now };
         let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
         let mut fetched = BTreeSet::new();
         for time in (0..6).map(|_| random.i64(-1..now.max(0))) {
@@ -92,7 +92,7 @@ fn later_searches_of_small_chains_use_what_is_known() {
 /// Searches in runs of a few requests, each of which continues with what the one before has kept. Returns the position and the
 /// number of runs.
 fn search_in_runs(times: &[Option<i64>], time: i64, steps: usize, window: usize) -> (TimePosition, usize) {
-    let newest = Block { height: times.len() as i64 - 1, time: times.last().unwrap().unwrap() };
+    let newest = TimedBlock { height: times.len() as i64 - 1, time: times.last().unwrap().unwrap() };
     let mut search = Search::new(BTreeMap::from([(newest.height, newest.time)]), newest);
     let mut kept = KeptSearch::default();
     for run in 1..400 {

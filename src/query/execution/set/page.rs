@@ -14,7 +14,7 @@ use crate::query::results::{
 use crate::query::snapshot::ListCheckpoint;
 
 /// A page of a list of a set.
-pub(super) struct ListPage {
+pub(super) struct MemberPage {
     pub list: usize,
     /// Position after the page in its list.
     pub after: Checkpoint,
@@ -26,7 +26,7 @@ pub(super) struct ListPage {
 pub(super) struct SetPage {
     pub query: Query,
     /// `None` if lists have moved or ended without records.
-    pub page: Option<ListPage>,
+    pub page: Option<MemberPage>,
     /// Positions of the other lists that are being read.
     pub open: Vec<(usize, Checkpoint)>,
     /// Positions of the lists of which this run has returned nothing: an earlier run had begun them.
@@ -47,7 +47,7 @@ pub(super) struct SetPage {
 
 impl Set {
     /// The position of the set after a page of a list, or after lists that ended or moved without records.
-    pub(super) fn position(&self, page: Option<ListPage>, report: &SharedReport) -> SetPage {
+    pub(super) fn position(&self, page: Option<MemberPage>, report: &SharedReport) -> SetPage {
         let list = page.as_ref().map(|page| page.list);
         let others = self.open.iter().filter(|(other, _)| Some(**other) != list);
         let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
@@ -89,7 +89,7 @@ impl Set {
     }
 }
 
-impl ListPage {
+impl MemberPage {
     /// The position in the list after `row` rows of the set.
     fn at_row(&self, row: usize) -> Checkpoint {
         match self.kept.as_ref().map(|kept| kept.get(row)) {

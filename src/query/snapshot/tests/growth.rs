@@ -1,10 +1,10 @@
 //! Expected growth.
 
-use super::super::growth::Growth;
+use super::super::growth::GrowthRate;
 
 /// Growth at each of the latest responses.
-fn growth(observed: &[i64]) -> Growth {
-    let mut growth = Growth::default();
+fn growth(observed: &[i64]) -> GrowthRate {
+    let mut growth = GrowthRate::default();
     for grown in observed {
         growth.on_response();
         growth.observe(*grown);

@@ -41,8 +41,12 @@ pub enum Verdict {
 }
 
 fn audited_end(reader: &ListReader, has_all: bool) -> audit::End {
-    let is_whole = reader.end() == Some(End::List) && has_all;
-    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), is_whole, is_beginning: !has_all }
+    let extent = match reader.end() {
+        _ if !has_all => audit::Extent::Beginning,
+        Some(End::List) => audit::Extent::Whole,
+        _ => audit::Extent::Cut,
+    };
+    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), extent }
 }
 
 impl<'a> World<'a> {
