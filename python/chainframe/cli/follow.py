@@ -23,7 +23,7 @@ from chainframe.cli.core import flag
 from chainframe.cli.export import Destination
 from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
-from chainframe.exports.directory import atomic_write, remove_leftovers
+from chainframe.exports.directory import atomic_write, remove_temporaries
 from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.signals import DeferredSignals
 
@@ -123,7 +123,7 @@ class CursorFile:
         except OSError as error:
             raise self._error("written", error) from error
         try:
-            remove_leftovers(self.path)
+            remove_temporaries(self.path)
             yield
         finally:
             release_lock(descriptor, lock)

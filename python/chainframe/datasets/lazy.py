@@ -22,10 +22,10 @@ def scan(dataset: pads.Dataset) -> pl.LazyFrame:
     """Return a `LazyFrame` that scans a dataset."""
     # `register_io_source` passes the same, as a function that needs cloudpickle to be pickled.
     schema = _frame(dataset.schema.empty_table()).schema
-    return pl.LazyFrame._scan_python_function(schema, Source(dataset))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return pl.LazyFrame._scan_python_function(schema, PolarsSource(dataset))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
-class Source:
+class PolarsSource:
     """The function that polars calls for a scan.
 
     Filters are passed on to the dataset in Arrow's terms, by which `is_in` of a missing value is false, while polars

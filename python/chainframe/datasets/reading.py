@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MAX_PROBES = 8
 
 
-class Progress(Enum):
+class ReadingState(Enum):
     """State of a reading."""
 
     PREPARED = auto()
@@ -57,7 +57,7 @@ class Reading:
         record = record_of(self.narrowing.resource)
         self._identity: list[str] = record["identity"]
         self._roles: dict[str, str | None] = record["roles"]
-        self.progress: Progress = Progress.PREPARED
+        self.state: ReadingState = ReadingState.PREPARED
         self._keep = keep
         self._solver = solver
         self._forget()
@@ -114,23 +114,23 @@ class Reading:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page."""
-        self.progress = Progress.RUNNING
+        self.state = ReadingState.RUNNING
         self._forget()
         for batch in chain(self._result(), self._again()):
             self._expected.on_result(batch)
             self._located.on_result(batch)
             yield batch
-        self.progress = Progress.FINISHED
+        self.state = ReadingState.FINISHED
 
     @property
     def is_finished(self) -> bool:
-        return self.progress is Progress.FINISHED
+        return self.state is ReadingState.FINISHED
 
     def counted(self) -> int | None:
         """Number of records of the whole query where a response counts them, from one request."""
         count = self.narrowing.counted(self.requests.spent)
         if count is not None:
-            self.progress = Progress.FINISHED
+            self.state = ReadingState.FINISHED
         return count
 
     def _again(self) -> Iterator[pa.RecordBatch]:

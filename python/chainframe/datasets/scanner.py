@@ -10,7 +10,7 @@ import pyarrow as pa
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.datasets.projection import Columns, Projection
-from chainframe.datasets.reading import Progress, Reading
+from chainframe.datasets.reading import Reading, ReadingState
 from chainframe.datasets.sets import ArgumentColumn
 from chainframe.datasets.values import Solver
 
@@ -142,7 +142,7 @@ class Scanner:
 
     def _prepared(self) -> Reading:
         """A reading that has not begun: the report of a run must not have the requests of another one."""
-        if self._reading.progress is not Progress.PREPARED:
+        if self._reading.state is not ReadingState.PREPARED:
             self._reading = self._new_reading()
         return self._reading
 

@@ -36,7 +36,7 @@ class Destination(Protocol):
 def destination(path: Location) -> Generator[Destination]:
     """Refuse a place that holds something; remove what a run that was killed left there."""
     if not isinstance(path, Path):
-        yield _Objects(path)
+        yield _ObjectDestination(path)
         return
     refuse_link(path)
     if path.exists():
@@ -74,7 +74,7 @@ class _Directory:
         return tuple(self._path / name for name in self._names)
 
 
-class _Objects:
+class _ObjectDestination:
     """Objects with names of this run, and one that lists them, whose conditional put admits one run."""
 
     def __init__(self, path: ObjectPath) -> None:

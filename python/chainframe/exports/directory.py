@@ -149,14 +149,14 @@ class LocalStore:
         _make_durably(self.path)
         self._replace_manifest(manifest)
         self._pieces.begin(manifest)
-        self.remove_orphans(manifest)
+        self._remove_unlisted(manifest)
 
     def remove_leftovers(self, manifest: Manifest) -> None:
         """Removes what a run left that was killed just after it had finished the export, unless all is read-only."""
         with suppress(OSError):
             (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
             self._pieces.remove()
-            self.remove_orphans(manifest)
+            self._remove_unlisted(manifest)
 
     @_reported
     def write_part(self, name: str, rows: int, write: Callable[[BinaryIO], object]) -> Part:
@@ -224,7 +224,7 @@ class LocalStore:
                 raise ExportError(message, path=str(path))
 
     @_reported
-    def remove_orphans(self, manifest: Manifest | None) -> None:
+    def _remove_unlisted(self, manifest: Manifest | None) -> None:
         """Removes files of an interrupted run that the manifest does not list; all of them without a manifest."""
         if not self.path.is_dir():
             return
@@ -237,12 +237,12 @@ class LocalStore:
                 path.unlink(missing_ok=True)
 
     @_reported
-    def delete_all(self) -> None:
+    def _remove_files(self) -> None:
         """Removes what exports put into the directory: pieces, then the manifest, which lists the rest."""
         self._pieces.remove()
         for name in (Manifest.NAME, Manifest.JOURNAL):
             (self.path / name).unlink(missing_ok=True)
-        self.remove_orphans(None)
+        self._remove_unlisted(None)
 
     def verify(self, parts: Iterable[Part]) -> None:
         """Raises `ExportError` if a file is not as it was written."""
@@ -267,7 +267,7 @@ class LocalStore:
                 _keep_mode(staging.path / part.name, self.path / part.name)
                 (staging.path / part.name).replace(self.path / part.name)
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
-        self.remove_orphans(manifest)
+        self._remove_unlisted(manifest)
         sync_directory(self.path)
         (staging.path / Manifest.NAME).replace(self.path / Manifest.NAME)
         sync_directory(self.path)
@@ -276,12 +276,12 @@ class LocalStore:
     def discard_all(self) -> None:
         """Removes the export, and one that was to replace it."""
         LocalStore(self.path / STAGING).discard()
-        self.delete_all()
+        self._remove_files()
 
     @_reported
     def discard(self) -> None:
         """Removes the export and its directory, unless other files are in it."""
-        self.delete_all()
+        self._remove_files()
         with suppress(OSError):
             self.path.rmdir()
 
@@ -329,7 +329,7 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
     sync_directory(path.parent)
 
 
-def remove_leftovers(path: Path) -> None:
+def remove_temporaries(path: Path) -> None:
     """Removes what runs that were killed left of a file that they were to replace."""
     # Permission to list the directory is not needed otherwise.
     with suppress(OSError):

@@ -16,7 +16,7 @@ from chainframe._paths import FORMS, TEXT_FORMATS, check_file, check_parent, ref
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, NumericOverflowError
 from chainframe.exports.conditional import superseded
-from chainframe.exports.directory import atomic_write, disk_error, remove_leftovers
+from chainframe.exports.directory import atomic_write, disk_error, remove_temporaries
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, check_columns, write_parquet, write_parquet_async
 from chainframe.exports.sources import arrow_source
@@ -93,7 +93,7 @@ class FileRequest:
                 raise ExportError(f"{path} is a directory; name a file", path=str(path))
             check_parent(path, "path")
             check_file(path)
-            remove_leftovers(path)
+            remove_temporaries(path)
         parts = self.parts
         if isinstance(parts, Path):
             refuse_link(parts)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def filesystem_of(objects: dict[str, ObjectPath]) -> fs.PyFileSystem:
-    return fs.PyFileSystem(_Objects(objects))
+    return fs.PyFileSystem(_KnownObjects(objects))
 
 
-class _Objects(fs.FileSystemHandler):
+class _KnownObjects(fs.FileSystemHandler):
     """Known objects, under their URLs. Each is read whole: parts are small, and a request is slow."""
 
     def __init__(self, objects: dict[str, ObjectPath]) -> None:

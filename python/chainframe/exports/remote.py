@@ -89,15 +89,15 @@ class RemoteStore:
         before = self._listing()
         self._swap(manifest)
         self._stored.check_conditions(self._run, is_new=is_new)
-        self._remove_orphans(before, manifest)
+        self._remove_unlisted(before, manifest)
 
     def remove_leftovers(self, manifest: Manifest) -> None:
         # A caller with permission to read only has nothing to remove.
         with suppress(ExportError):
             before = self._listing()
-            if self._orphans(before, manifest):
+            if self._unlisted(before, manifest):
                 self._swap(manifest)
-            self._remove_orphans(before, manifest)
+            self._remove_unlisted(before, manifest)
 
     def write_part(self, name: str, rows: int, write: Callable[[BinaryIO], object]) -> Part:
         buffer = io.BytesIO()
@@ -168,7 +168,7 @@ class RemoteStore:
         self._e_tags = {part.name: found[part.name]["e_tag"] for part in manifest.files if part.name in found}
         self.check_present(manifest)
         self._swap(manifest)
-        self._delete(self._orphans(before, manifest))
+        self._delete(self._unlisted(before, manifest))
         staging.discard()
 
     def _copy_from(self, staging: RemoteStore, name: str) -> None:
@@ -182,7 +182,7 @@ class RemoteStore:
         before = self._listing()
         if Manifest.NAME in before:
             self._delete([Manifest.NAME])
-        self._delete(self._orphans(before, None))
+        self._delete(self._unlisted(before, None))
         self._stored.stored = None
         self._was_read = True
 
@@ -205,20 +205,20 @@ class RemoteStore:
         found = attempt(lambda: self._objects.list_with_delimiter(f"{self.path.key}/"), self.path)
         return {meta["path"].rpartition("/")[2]: meta for meta in found["objects"]}
 
-    def _orphans(self, names: Iterable[str], manifest: Manifest | None) -> list[str]:
+    def _unlisted(self, names: Iterable[str], manifest: Manifest | None) -> list[str]:
         listed = {part.name for part in manifest.files} if manifest else set()
         return [name for name in names if OURS.fullmatch(name) and name not in listed]
 
-    def _remove_orphans(self, before: Iterable[str], manifest: Manifest) -> None:
+    def _remove_unlisted(self, before: Iterable[str], manifest: Manifest) -> None:
         """Removes what is not listed, of the names that were there before the manifest was put."""
-        self._delete(self._orphans(before, manifest))
+        self._delete(self._unlisted(before, manifest))
         if self.path.name != STAGING:
             RemoteStore(self.path / STAGING)._remove_unless_begun()  # noqa: SLF001 - of this class
 
     def _remove_unless_begun(self) -> None:
         before = self._listing()
         if before and not self.has_manifest:
-            self._delete(self._orphans(before, None))
+            self._delete(self._unlisted(before, None))
 
     def _delete(self, names: Iterable[str]) -> None:
         delete_objects(self.path / name for name in names)

@@ -58,7 +58,7 @@ B = TypeVar("B", bound=Buffer)
 
 
 @dataclass
-class Taken:
+class NextFile:
     """Rows that were taken from the buffer for the next file, with the state after them."""
 
     tables: list[pa.Table] = field(default_factory=list)
@@ -102,7 +102,7 @@ class ParquetWriter(ABC, Generic[B]):
         self._before = manifest.report
         self._queried: Counter[str] = Counter()
         """Records of this run that were written, by the value of a set whose list returned them."""
-        self._taken = Taken()
+        self._taken = NextFile()
         self._buffer: B
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
@@ -186,13 +186,13 @@ class ParquetWriter(ABC, Generic[B]):
             return
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
-        self._taken = Taken()
+        self._taken = NextFile()
         self._queried.update(taken.queried)
         parts = self._parts(taken.tables.pop()) if taken.pieces is None else [self._of_pieces(taken.pieces, taken)]
         release_memory()
         self._commit(parts, taken.watermark, taken.cursor)
 
-    def _of_pieces(self, pieces: Pieces, taken: Taken) -> Part:
+    def _of_pieces(self, pieces: Pieces, taken: NextFile) -> Part:
         """Writes the rows that were stored as pieces, and those after them."""
 
         def tables() -> Iterable[pa.Table]:

@@ -15,7 +15,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.cli.follow import CursorFile
-from chainframe.exports.directory import atomic_write, remove_leftovers
+from chainframe.exports.directory import atomic_write, remove_temporaries
 from chainframe.exports.files import FileRequest
 from chainframe.exports.locks import marked_as_written
 from chainframe.testing import LocalService
@@ -156,7 +156,7 @@ def test_file_is_kept_until_its_writer_has_named_it(tmp_path: Path, monkeypatch:
     replace = Path.replace
 
     def replace_later(temporary: Path, target: Path) -> Path:
-        remove_leftovers(path)
+        remove_temporaries(path)
         return replace(temporary, target)
 
     monkeypatch.setattr(Path, "replace", replace_later)
