@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::growth::Seen;
 use crate::interface::Order;
-use crate::query::snapshot::ListKind;
+use crate::query::snapshot::{self, ListKind, ListReader};
 
 /// The declared properties of a list.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,16 @@ pub struct End {
 }
 
 impl End {
+    /// The end of a list that has ended, or of which the caller wants no more records.
+    pub fn of(reader: &ListReader, wants_more: bool) -> Self {
+        let extent = match reader.end() {
+            _ if !wants_more => Extent::Beginning,
+            Some(snapshot::End::List) => Extent::Whole,
+            _ => Extent::Cut,
+        };
+        Self { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), extent }
+    }
+
     pub fn is_whole(&self) -> bool {
         self.extent == Extent::Whole
     }

@@ -19,7 +19,7 @@ use crate::query::audit::{self, ListAudit, Returned, Seen};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport, key_of_all};
 use crate::query::snapshot::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response,
+    Accepted, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response,
 };
 
 /// Responses that may be held or awaited for each request in flight.
@@ -197,13 +197,9 @@ impl SliceFetcher {
 
     fn audited_end(&self) -> audit::End {
         let list = &self.list;
-        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stopped == Stopped::No;
-        let extent = match list.end() {
-            _ if !has_all => audit::Extent::Beginning,
-            Some(End::List) => audit::Extent::Whole,
-            _ => audit::Extent::Cut,
-        };
-        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), extent }
+        let wants_more =
+            list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && self.stopped == Stopped::No;
+        audit::End::of(list, wants_more)
     }
 
     /// Takes a response, for the reader and for the audit. `select` says which of the rows belong to the result.

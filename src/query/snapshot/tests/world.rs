@@ -40,15 +40,6 @@ pub enum Verdict {
     Wrong(Vec<u64>),
 }
 
-fn audited_end(reader: &ListReader, has_all: bool) -> audit::End {
-    let extent = match reader.end() {
-        _ if !has_all => audit::Extent::Beginning,
-        Some(End::List) => audit::Extent::Whole,
-        _ => audit::Extent::Cut,
-    };
-    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), extent }
-}
-
 impl<'a> World<'a> {
     pub fn new(bounds: Bounds, choices: &'a mut dyn Choices) -> Self {
         let length = choices.choose(bounds.max_length + 1);
@@ -266,7 +257,8 @@ impl<'a> World<'a> {
                 open.push((request, None));
             }
             if open.is_empty() && reader.end().is_some() && self.bounds.is_audited {
-                let request = audit.next_request(&audited_end(&reader, wanted.is_none_or(|wanted| got.len() < wanted)));
+                let request =
+                    audit.next_request(&audit::End::of(&reader, wanted.is_none_or(|wanted| got.len() < wanted)));
                 open.extend(request.map(|request| (request, None)));
             }
             if open.is_empty() {
@@ -344,7 +336,7 @@ impl<'a> World<'a> {
             return Verdict::Drift(error.to_string());
         }
         let has_all = wanted.is_none_or(|wanted| got.len() < wanted);
-        if let Err(contradiction) = audit.on_end(&audited_end(&reader, has_all))
+        if let Err(contradiction) = audit.on_end(&audit::End::of(&reader, has_all))
             && self.bounds.is_audited
         {
             return Verdict::Drift(contradiction);
