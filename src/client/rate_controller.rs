@@ -51,11 +51,11 @@ const THROTTLE_PAUSE: Duration = Duration::from_millis(400);
 /// `ADDITIVE_INCREASE` of the limit per second, and by `ADDITIVE_ACCEL` more in each further second, so that a limit that
 /// was lifted is noticed.
 const RECOVERY_TARGET: f64 = 0.9;
-/// Fraction of the limit that remains at least after a further throttle.
-const MAX_LIMIT_DECREASE: f64 = 0.8;
 const RECOVERY_SECS: f64 = 1.0;
 const ADDITIVE_INCREASE: f64 = 0.004;
 const ADDITIVE_ACCEL: f64 = 0.002;
+/// Fraction of the limit that remains at least after a further throttle.
+const MIN_LIMIT_KEPT: f64 = 0.8;
 /// Timers fire late; requests may make up for this much of it.
 const TIMER_SLACK: Duration = Duration::from_millis(10);
 
@@ -76,19 +76,40 @@ pub struct RateController {
 #[derive(Clone, Copy, Debug)]
 struct BeforeSuspicion {
     rate: f64,
-    limit: Option<Limit>,
-    decreased: Option<Instant>,
+    search: Option<Search>,
     throttled: u64,
 }
 
 #[derive(Debug, Default)]
 struct Auto {
     started: Option<Instant>,
-    /// Time of the last decrease.
-    decreased: Option<Instant>,
-    /// The service's limit, once it throttled. Before, the rate grows with every response.
-    limit: Option<Limit>,
+    search: Search,
     sent: SentRequests,
+}
+
+/// How far the limit of the service has been found. `decreased` is the time of the last decrease of the rate.
+#[derive(Clone, Copy, Debug, Default)]
+enum Search {
+    /// Without a throttle: every good response raises the rate.
+    #[default]
+    SlowStart,
+    /// After a throttle that did not show the limit: so it does, by less.
+    Cautious { decreased: Instant },
+    /// After a throttle that did.
+    Limited { decreased: Instant, limit: Limit },
+}
+
+impl Search {
+    fn decreased(&self) -> Option<Instant> {
+        match self {
+            Self::SlowStart => None,
+            Self::Cautious { decreased } | Self::Limited { decreased, .. } => Some(*decreased),
+        }
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        if let Self::Limited { limit, .. } = self { Some(*limit) } else { None }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,13 +173,16 @@ impl RateController {
     }
 
     pub fn is_unlimited(&self) -> bool {
-        self.rate.is_infinite()
-            || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_LIMITED_RATE
+        self.rate.is_infinite() || self.auto.is_some() && self.limit().is_none() && self.rate > MAX_LIMITED_RATE
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.auto.as_ref().and_then(|auto| auto.search.limit())
     }
 
     /// The rate that is allowed once the rate has recovered from a throttle.
     pub fn allowed(&self) -> AllowedRate {
-        let limit = self.auto.as_ref().and_then(|auto| auto.limit);
+        let limit = self.limit();
         let rate = if self.is_unlimited() { f64::INFINITY } else { self.rate };
         AllowedRate {
             rate: limit.map_or(rate, |limit| rate.max(limit.rate)),
@@ -169,7 +193,7 @@ impl RateController {
     /// Earliest time of the next request.
     pub fn next_permit_at(&self, now: Instant) -> Instant {
         let burst = match &self.auto {
-            Some(auto) if auto.decreased.is_none() => Duration::from_secs_f64(BURST_SIZE / self.rate),
+            Some(Auto { search: Search::SlowStart, .. }) => Duration::from_secs_f64(BURST_SIZE / self.rate),
             _ => TIMER_SLACK,
         };
         let earliest = now.checked_sub(burst).unwrap_or(now);
@@ -200,11 +224,11 @@ impl RateController {
         let requests = requests as f64;
         let pause = self.next_permit_at(now).saturating_duration_since(now).as_secs_f64();
         let Some(auto) = &self.auto else { return pause + (requests - 1.0) / self.rate };
-        match (&auto.limit, auto.decreased) {
-            (Some(limit), _) => pause + requests / self.rate.max(limit.rate * RECOVERY_TARGET),
+        match &auto.search {
+            Search::Limited { limit, .. } => pause + requests / self.rate.max(limit.rate * RECOVERY_TARGET),
             // Every response raises the rate by a factor, so that the sum converges.
-            (None, Some(_)) => pause + sum_of_gaps(self.rate, CAUTIOUS_FACTOR, requests),
-            (None, None) => {
+            Search::Cautious { .. } => pause + sum_of_gaps(self.rate, CAUTIOUS_FACTOR, requests),
+            Search::SlowStart => {
                 let rate = self.rate * SLOW_START_FACTOR.powf(BURST_SIZE);
                 sum_of_gaps(rate, SLOW_START_FACTOR, (requests - BURST_SIZE).max(0.0))
             }
@@ -215,21 +239,20 @@ impl RateController {
     pub fn succeeded(&mut self, sent: Instant, now: Instant) {
         let Some(auto) = &mut self.auto else { return };
         SentRequests::push(&mut auto.sent.accepted, sent);
-        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+        let (decreased, limit) = match &mut auto.search {
+            Search::SlowStart => return self.raise_by(SLOW_START_FACTOR),
+            Search::Cautious { decreased } if sent <= *decreased => return,
+            Search::Cautious { .. } => return self.raise_by(CAUTIOUS_FACTOR),
+            Search::Limited { decreased, limit } => (*decreased, limit),
+        };
+        if sent <= decreased {
             // Requests that were sent before the throttled one may be answered after it.
-            if let Some(limit) = &mut auto.limit
-                && sent <= limit.throttled_at
-            {
+            if sent <= limit.throttled_at {
                 let age = limit.throttled_at.saturating_duration_since(auto.started.unwrap_or(sent));
                 limit.rate = limit.rate.max(auto.sent.rate(limit.throttled_at, age));
             }
             return;
         }
-        let Some(limit) = &mut auto.limit else {
-            let factor = if auto.decreased.is_none() { SLOW_START_FACTOR } else { CAUTIOUS_FACTOR };
-            self.rate = (self.rate * factor).min(MAX_LIMITED_RATE * 2.0);
-            return;
-        };
         if self.rate < limit.rate * RECOVERY_TARGET {
             return self.recover(now);
         }
@@ -239,16 +262,20 @@ impl RateController {
             (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_LIMITED_RATE);
     }
 
+    fn raise_by(&mut self, factor: f64) {
+        self.rate = (self.rate * factor).min(MAX_LIMITED_RATE * 2.0);
+    }
+
     /// Bounds the rate as long as no limit is known, to one that is enough.
     pub fn bound_rate(&mut self, rate: f64) {
-        if self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) {
+        if self.auto.is_some() && self.limit().is_none() {
             self.rate = self.rate.min(rate.max(INITIAL_RATE));
         }
     }
 
     /// Raises a halved rate by the time that has passed, since responses may take seconds.
     fn recover(&mut self, now: Instant) {
-        let Some(limit) = self.auto.as_mut().and_then(|auto| auto.limit.as_mut()) else { return };
+        let Some(Auto { search: Search::Limited { limit, .. }, .. }) = &mut self.auto else { return };
         let knee = limit.rate * RECOVERY_TARGET;
         if self.rate < knee {
             let since = limit.seconds_since_raised(now);
@@ -264,32 +291,42 @@ impl RateController {
         self.throttled += 1;
         let Some(auto) = &mut self.auto else { return };
         SentRequests::push(&mut auto.sent.throttled, sent);
-        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+        let decreased = auto.search.decreased();
+        if decreased.is_some_and(|decreased| sent <= decreased) {
             return;
         }
-        if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
-            // The delivered rate is measured; the current rate is a limit that may never have been reached.
-            let age = auto.started.map_or(Duration::ZERO, |started| sent.saturating_duration_since(started));
-            self.rate = self.rate.min(auto.sent.rate(sent, age));
-            let burst = auto.started.filter(|started| auto.limit.is_none() && now <= *started + STARTUP_GRACE);
-            if let Some(started) = burst {
-                self.next = self.next.max(Some(started + BURST_PAUSE));
-            }
-            // A service that accepted the burst has shown how many requests it allows in a window.
-            if burst.is_none() || self.rate >= BURST_SIZE {
-                // A throttle during recovery may be transient: the assumed limit falls, but not that far.
-                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
-                auto.limit = Some(Limit { rate, raised: now, probing_since: now, throttled_at: sent });
-            }
-            auto.decreased = Some(now);
-            self.rate = (self.rate / 2.0).max(MIN_RATE);
+        if decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
+            self.decrease(sent, now);
         }
         let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.next = self.next.max(Some(now + pause));
     }
+
+    /// Halves the rate, from what the service has delivered before a throttled request: the current rate may never have been
+    /// reached.
+    fn decrease(&mut self, sent: Instant, now: Instant) {
+        let Some(auto) = &mut self.auto else { return };
+        let known = auto.search.limit();
+        let age = auto.started.map_or(Duration::ZERO, |started| sent.saturating_duration_since(started));
+        self.rate = self.rate.min(auto.sent.rate(sent, age));
+        let burst = auto.started.filter(|started| known.is_none() && now <= *started + STARTUP_GRACE);
+        if let Some(started) = burst {
+            self.next = self.next.max(Some(started + BURST_PAUSE));
+        }
+        // A service that accepted the burst has shown how many requests it allows in a window.
+        auto.search = if burst.is_none() || self.rate >= BURST_SIZE {
+            // A throttle during recovery may be transient: the assumed limit falls, but not that far.
+            let rate = self.rate.max(known.map_or(0.0, |limit| limit.rate * MIN_LIMIT_KEPT));
+            let limit = Limit { rate, raised: now, probing_since: now, throttled_at: sent };
+            Search::Limited { decreased: now, limit }
+        } else {
+            Search::Cautious { decreased: now }
+        };
+        self.rate = (self.rate / 2.0).max(MIN_RATE);
+    }
 }
 
-// A throttle may come in disguise: it counts until it is acquitted.
+// An empty response may be a throttle: it counts as one until another response shows that it was none.
 impl RateController {
     /// Records a response that may be a throttle.
     pub fn suspect(&mut self, sent: Instant, now: Instant) {
@@ -299,8 +336,7 @@ impl RateController {
         }
         let before = BeforeSuspicion {
             rate: self.rate,
-            limit: self.auto.as_ref().and_then(|auto| auto.limit),
-            decreased: self.auto.as_ref().and_then(|auto| auto.decreased),
+            search: self.auto.as_ref().map(|auto| auto.search),
             throttled: self.throttled,
         };
         self.throttled(sent, now, None);
@@ -308,19 +344,18 @@ impl RateController {
     }
 
     /// Takes back the effect of suspected throttles: one of them was none.
-    pub fn acquit(&mut self) {
+    pub fn clear_suspicion(&mut self) {
         let Some(before) = self.before_suspicion.take() else { return };
         // The time of the next request stays: others were admitted since.
         self.throttled = before.throttled;
-        if let Some(auto) = &mut self.auto {
-            auto.limit = before.limit;
-            auto.decreased = before.decreased;
+        if let (Some(auto), Some(search)) = (&mut self.auto, before.search) {
+            auto.search = search;
             self.rate = self.rate.max(before.rate);
         }
     }
 
     /// Records that the suspected response to a request sent at `sent` was a throttle.
-    pub fn convict(&mut self, sent: Instant, now: Instant) {
+    pub fn confirm_suspicion(&mut self, sent: Instant, now: Instant) {
         if self.before_suspicion.take().is_none() {
             self.throttled(sent, now, None);
         }

@@ -89,17 +89,17 @@ impl RateLimiter {
         self.lock().throttled(sent, Instant::now(), retry_after);
     }
 
-    /// Records a response that may be a throttle, until it is acquitted or convicted.
+    /// Records a response that may be a throttle, until it is cleared or confirmed.
     pub fn suspect(&self, sent: Instant) {
         self.lock().suspect(sent, Instant::now());
     }
 
-    pub fn acquit(&self) {
-        self.lock().acquit();
+    pub fn clear_suspicion(&self) {
+        self.lock().clear_suspicion();
     }
 
-    pub fn convict(&self, sent: Instant) {
-        self.lock().convict(sent, Instant::now());
+    pub fn confirm_suspicion(&self, sent: Instant) {
+        self.lock().confirm_suspicion(sent, Instant::now());
     }
 
     /// Time until that many requests are admitted, if all of them succeed.

@@ -138,7 +138,7 @@ impl Client {
         if let Some(empty) = attempts.first_empty {
             empty_responses.on_throttle();
             if !fetched.replayed {
-                self.limiter().convict(empty);
+                self.limiter().confirm_suspicion(empty);
             }
         }
     }
@@ -186,7 +186,7 @@ impl Client {
     }
 
     fn believe(&self, believed: Option<BelievedEmpty>) -> Repetition {
-        self.limiter().acquit();
+        self.limiter().clear_suspicion();
         Repetition::Needless(believed)
     }
 

@@ -35,7 +35,7 @@ impl Filter {
     }
 
     fn parameter(&mut self, endpoint: &Endpoint, table: &Table, name: &str, value: &ParamValue, all: &Parameters) {
-        let height = if table.has("height") { "height" } else { "zone_block_height" };
+        let height = table.height().unwrap_or("height");
         match (endpoint.name, name) {
             ("tokens", "protocol_type" | "order_by") | ("large_transactions", "min_amount") => {}
             // Both ends of a range of times are excluded.

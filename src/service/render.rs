@@ -283,9 +283,7 @@ struct Heights<'c>(RefCell<CachedStatement<'c>>);
 
 impl<'c> Heights<'c> {
     fn of(connection: &'c Connection, table: &Table) -> rusqlite::Result<Option<Self>> {
-        let Some(column) = ["height", "zone_block_height"].into_iter().find(|column| table.has(column)) else {
-            return Ok(None);
-        };
+        let Some(column) = table.height() else { return Ok(None) };
         let statement = connection.prepare_cached(&format!("SELECT {column} FROM {} WHERE seq = ?", table.name))?;
         Ok(Some(Self(RefCell::new(statement))))
     }

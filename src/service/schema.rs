@@ -149,6 +149,11 @@ impl Table {
         self.columns().iter().any(|own| own.name == column)
     }
 
+    /// Column of the height of its rows, if it is not that of their transactions.
+    pub fn height(&self) -> Option<&'static str> {
+        self.records.iter().find_map(|name| record(name)?.roles.height).filter(|column| self.has(column))
+    }
+
     pub fn ranked(&self) -> &'static [&'static str] {
         self.ranked
     }

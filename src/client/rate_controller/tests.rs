@@ -73,7 +73,7 @@ fn auto_stops_limiting_a_service_that_never_throttles() {
 }
 
 #[test]
-fn suspected_throttle_counts_until_it_is_acquitted() {
+fn suspected_throttle_counts_until_it_is_cleared() {
     let (start, second) = (Instant::now(), SECOND);
     let state = |controller: &RateController| (controller.rate, controller.throttled);
     for limit in [RateLimit::Auto, RateLimit::PerSecond(5.0)] {
@@ -87,9 +87,9 @@ fn suspected_throttle_counts_until_it_is_acquitted() {
         let suspected = state(&controller);
         controller.suspect(start + second * 2, start + second * 3);
         assert_eq!(state(&controller), suspected);
-        controller.acquit();
+        controller.clear_suspicion();
         assert_eq!(state(&controller), before);
-        controller.acquit();
+        controller.clear_suspicion();
         assert_eq!(state(&controller), before);
         // A throttle is not taken back, whether it was suspected before or not.
         for is_suspected in [true, false] {
@@ -97,9 +97,9 @@ fn suspected_throttle_counts_until_it_is_acquitted() {
             if is_suspected {
                 controller.suspect(start + second * 5, start + second * 6);
             }
-            controller.convict(start + second * 5, start + second * 6);
+            controller.confirm_suspicion(start + second * 5, start + second * 6);
             let after = state(&controller);
-            controller.acquit();
+            controller.clear_suspicion();
             assert_eq!(state(&controller), after);
             assert_eq!(controller.throttled, throttled + 1);
         }

@@ -6,7 +6,7 @@
 //! heights that it reads. With [`Changes::Held`], heights within `settle` of the head are held back and a change of a
 //! delivered height is an error; with [`Changes::Undone`], heights are delivered as soon as a higher one is known, those
 //! that were within `settle` of the head when they were read last are read again in every round that finds something new,
-//! and a change is an [`Event::Undo`].
+//! and a change is an [`EventKind::Undo`].
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|

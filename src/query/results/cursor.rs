@@ -149,6 +149,13 @@ impl Cursor {
     }
 
     /// The position of one of several open lists without what the cursor of their set has as well.
+    ///
+    /// | Member | In the position of a list |
+    /// |---|---|
+    /// | version, call, deployment, chain | never: those of the set |
+    /// | arguments | if times were replaced by heights |
+    /// | options | if they differ from those of the set |
+    /// | keys of the latest records | the list's share of those that a cursor has |
     pub(in crate::query) fn within(self, set: &Self, member: &Query, lists: usize) -> Self {
         // Heights in place of times are its own.
         let is_resolved = self.arguments != *member.args();
@@ -315,15 +322,26 @@ impl Cursor {
             return false;
         }
         match (query.members(), &self.set) {
-            (Some(members), Some(set)) => set.is_of(members) && set.open.iter().all(|(_, at)| at.set.is_none()),
-            (None, None) => {
-                self.slice <= query.slices().count()
-                    && i64::try_from(self.offset).is_ok()
-                    && self.list.is_plausible()
-                    && self.division.as_ref().is_none_or(Division::is_plausible)
-                    && self.repeats.iter().all(|repeat| repeat.is_before(self.offset))
+            (Some(members), Some(set)) => {
+                let member = |rank: u32| query.member(members.by_rank[rank as usize] as usize);
+                set.is_of(members) && set.open.iter().all(|(rank, at)| at.is_plausible_within(&member(*rank)))
             }
+            (None, None) => self.is_plausible_list(query),
             _ => false,
         }
+    }
+
+    /// True if it may be a position of this list of a set.
+    fn is_plausible_within(&self, member: &Query) -> bool {
+        let query = self.restored(member).query(member.client(), member.endpoint());
+        self.set.is_none() && query.is_ok_and(|query| self.is_plausible_list(&query))
+    }
+
+    fn is_plausible_list(&self, query: &Query) -> bool {
+        self.slice <= query.slices().count()
+            && i64::try_from(self.offset).is_ok()
+            && self.list.is_plausible()
+            && self.division.as_ref().is_none_or(Division::is_plausible)
+            && self.repeats.iter().all(|repeat| repeat.is_before(self.offset))
     }
 }

@@ -262,13 +262,13 @@ impl ListState {
         if view.is_last() { Err(self.too_short()) } else { Ok(None) }
     }
 
-    /// Position at which a final look expects the lowest record of a group of anchors. The record furthest down outlasts
+    /// Offset of the lowest record of a group of anchors, for which a final look looks. The record furthest down outlasts
     /// replaced records at the head.
     pub fn anchor(&self, group: usize) -> u64 {
         self.snapshot.anchors.get(group).and_then(|group| group.last()).map_or(0, |(offset, _)| *offset)
     }
 
-    /// The position of the lowest anchor of a group that a page within the result window shows, or of the lowest one.
+    /// Offset of the lowest anchor of a group that a page within the result window shows, or of the lowest one.
     pub fn reachable_anchor(&self, group: usize) -> u64 {
         let mut anchors = self.snapshot.anchors.get(group).into_iter().flatten().map(|(offset, _)| *offset);
         anchors.rfind(|offset| self.position(*offset) < self.spec.window()).unwrap_or_else(|| self.anchor(group))

@@ -393,3 +393,24 @@ def test_cursor_of_a_set_has_only_the_lists_that_are_left(server: StrictServer) 
     assert len(rest) == 40
     with pytest.raises(cf.InvalidParameterError, match="checksum mismatch"):
         client.resume(cursor.replace(wallets.names[-1], wallets.names[0]))
+
+
+def test_cursor_of_a_set_with_a_position_that_no_list_has_is_refused(server: StrictServer) -> None:
+    wallets = Wallets([60] * 3)
+    server.on("address_transactions", wallets)
+    client = server.client(concurrency=2)
+    page = next(iter(client.address_transactions(wallets.names, page_size=20).pages()))
+    cursor = json.loads(page.cursor)
+    del cursor["checksum"]
+    client.resume(resealed(cursor))
+    for member, value in [("offset", 2**64 - 1), ("slice", 9), ("set", cursor["set"])]:
+        rank, position = cursor["set"]["open"][0]
+        other = {**cursor, "set": {**cursor["set"], "open": [[rank, {**position, member: value}]]}}
+        with pytest.raises(cf.InvalidParameterError, match=r"^cursor must be a string from page\.cursor"):
+            client.resume(resealed(other))
+
+
+def resealed(cursor: dict[str, Any]) -> str:
+    """The cursor with the checksum of its members."""
+    digest = hashlib.sha256(json.dumps(cursor, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+    return json.dumps({**cursor, "checksum": digest[:8]})
