@@ -18,6 +18,6 @@ pub use execution::{
 pub use follow::{Changes, OldestKnown, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
-    Batch, Batches, CacheUse, Checkpoint, Completeness, Cursor, Entries, Page, Partial, PieceRule, Progress, Records,
-    RecordsBuilder, Report, SharedReport, Verdict, Verdicts, record_keys,
+    Batch, Batches, CacheUse, Checkpoint, Completeness, Cursor, Entries, FileFill, FileLimits, Page, Partial, Progress,
+    Records, RecordsBuilder, Report, SharedReport, Verdict, Verdicts, record_keys,
 };

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, Self, TypeVar
 from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, marked_as_written, release_lock, remove_if_abandoned
-from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, write_members
+from chainframe.exports.manifest import DAMAGED, PART, Manifest, Part, damaged, local_manifest, part_name, write_members
 from chainframe.exports.pieces import PieceFile
 from chainframe.exports.tables import write_pieces
 
@@ -138,7 +138,7 @@ class LocalStore:
         found = self._pieces.recovered(manifest)
         if found is None:
             return
-        name = f"part-{len(manifest.parts):06}.parquet"
+        name = part_name(len(manifest.parts))
         part = self.write_part(name, found.rows, lambda file: write_pieces(found.tables, file, encoding))
         found.apply(manifest, [vars(part)])
         self.save(manifest)

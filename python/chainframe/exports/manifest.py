@@ -47,6 +47,10 @@ class UnsupportedVersionError(Exception):
     """The manifest was written by a newer release."""
 
 
+def part_name(number: int) -> str:
+    return f"part-{number:06}.parquet"
+
+
 @dataclass(frozen=True)
 class Part:
     """One Parquet file."""

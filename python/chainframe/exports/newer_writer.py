@@ -36,7 +36,7 @@ class NewerWriter(QueryWriter):
     def _is_met(self) -> bool:
         return self._matcher.met is not None or self._matcher.passed is not None
 
-    def _accept(self) -> None:
+    def _release_due(self) -> None:
         keys = self._buffer.new_keys()
         self._matcher.push(keys)
         self._keys += [list(key) for key in keys[: WATERMARK - len(self._keys)]]
@@ -87,7 +87,7 @@ class NewerRangeWriter(QueryWriter):
     def _is_keyed(self) -> bool:
         return True
 
-    def _accept(self) -> None:
+    def _release_due(self) -> None:
         for is_known, count in self._matcher.known_runs(self._buffer.new_keys()):
             if is_known:
                 self._buffer.skip(count)

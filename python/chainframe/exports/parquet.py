@@ -302,7 +302,7 @@ def write_parquet(query: Query[Any], client: Client, directory: Location, **opti
         try:
             while not writer.manifest.finished:
                 signals.interruptible(writer.fetch)
-                writer.commit()
+                writer.write_due()
         except BaseException as error:
             _keep(writer, error)
             raise
@@ -326,7 +326,7 @@ async def write_parquet_async(
         try:
             while not writer.manifest.finished:
                 await writer.fetch_async()
-                await in_thread(writer.commit)
+                await in_thread(writer.write_due)
         except GeneratorExit as error:
             # A coroutine that is closed or dropped cannot await.
             _keep(writer, error)

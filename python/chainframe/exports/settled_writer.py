@@ -90,7 +90,7 @@ class SettledWriter(QueryWriter):
         del records
         return []
 
-    def _accept(self) -> None:
+    def _release_due(self) -> None:
         rows = list(self._buffer.new_keys())
         if self._order != "by_height":
             self._check_order([height for _, height in rows if height is not None])

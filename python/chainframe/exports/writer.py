@@ -15,7 +15,7 @@ from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import NumericOverflowError
 from chainframe.exports.directory import STAGING
-from chainframe.exports.manifest import Part, Progress
+from chainframe.exports.manifest import Part, Progress, part_name
 from chainframe.exports.tables import release_memory, write_pieces, write_table
 from chainframe.exports.watermark import WATERMARK, height_of
 
@@ -75,7 +75,7 @@ class NextFile:
 class ParquetWriter(ABC, Generic[B]):
     """Writes records of a buffer to a `Store`.
 
-    `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `commit` writes what is due.
+    `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `write_due` commits.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class ParquetWriter(ABC, Generic[B]):
     async def fetch_async(self) -> None:
         await self._buffer.fetch_async()
 
-    def commit(self) -> None:
+    def write_due(self) -> None:
         """Writes the files that are due, and after the end of the result the manifest of a finished export."""
         with self._lock:
-            self._accept()
+            self._release_due()
             while self._buffer.is_due():
                 self._write()
             if self.store.pieces is not None and self._buffer.is_piece_due():
@@ -157,14 +157,14 @@ class ParquetWriter(ABC, Generic[B]):
         with self._lock:
             self._buffer.drain()
             if not self._has_gap:
-                self._accept()
+                self._release_due()
                 self._write_all()
             self.store.save(self.manifest)
 
     def report(self) -> Report:
         return _restore_report(self.manifest.report)
 
-    def _accept(self) -> None:
+    def _release_due(self) -> None:
         """Releases the rows to write, if their keys decide; otherwise the core releases all."""
 
     def _is_met(self) -> bool:
@@ -179,7 +179,7 @@ class ParquetWriter(ABC, Generic[B]):
             self._write()
 
     def _write(self) -> None:
-        """Writes the accepted rows to files, then commits the files with the cursor after them."""
+        """Writes the released rows to files, then commits the files with the cursor after them."""
         self._take(self._buffer.take())
         taken = self._taken
         if not taken.rows:
@@ -198,11 +198,11 @@ class ParquetWriter(ABC, Generic[B]):
         def tables() -> Iterable[pa.Table]:
             return chain(pieces.stored_rows(), taken.tables)
 
-        name = f"part-{len(self.manifest.parts):06}.parquet"
+        name = part_name(len(self.manifest.parts))
         return self.store.write_part(name, taken.rows, lambda file: write_pieces(tables, file, self._encoding))
 
     def _store_piece(self, pieces: Pieces) -> None:
-        """Stores the accepted rows before they fill a file: if the process is killed, they are not fetched again."""
+        """Stores the released rows before they fill a file: if the process is killed, they are not fetched again."""
         self._take(self._buffer.take_piece())
         if not self._taken.tables:
             return
@@ -256,7 +256,7 @@ class ParquetWriter(ABC, Generic[B]):
         slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
 
         first = len(self.manifest.parts)
-        return [self._write_part(f"part-{number:06}.parquet", part) for number, part in enumerate(slices, first)]
+        return [self._write_part(part_name(number), part) for number, part in enumerate(slices, first)]
 
     def _write_part(self, name: str, table: pa.Table) -> Part:
         return self.store.write_part(name, table.num_rows, lambda file: write_table(table, file, self._encoding))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::follow::start_of;
 use super::part_buffer::CHUNK_ROWS;
@@ -20,9 +20,12 @@ use crate::python::base::errors;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query::{
-    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, PieceRule, Poll, RecordsBuilder,
-    SharedReport,
+    Changes, FileFill, FileLimits, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, Poll,
+    RecordsBuilder, SharedReport,
 };
+
+/// Bytes of rows after which a file is written: less than for a query, which holds no positions of many lists.
+const MAX_BYTES: usize = 2 << 20;
 
 /// Delivered records that are not written yet.
 ///
@@ -38,18 +41,11 @@ pub struct FollowBuffer {
 
 struct BufferState {
     records: RecordsBuilder,
-    /// Rows of the file that the records and the pieces before are for, and about the bytes that they take.
-    file_rows: usize,
-    file_bytes: usize,
-    pieces: PieceRule,
+    /// The file that the records and the pieces before are for.
+    file: FileFill,
     /// Position after the records.
     cursor: FollowCursor,
-    /// Arrival of the oldest record of the file.
-    oldest: Option<Instant>,
     ended: bool,
-    max_rows: usize,
-    max_bytes: usize,
-    max_age: Duration,
 }
 
 impl BufferState {
@@ -60,27 +56,16 @@ impl BufferState {
         };
         self.cursor.advance(event.cursor, event.list);
         let FollowItem::Batch(records) = event.item else { return };
-        self.oldest.get_or_insert_with(Instant::now);
+        self.file.note_arrival();
         for columns in records.chunks() {
-            self.file_rows += columns.rows();
-            self.file_bytes += columns.copied_size();
-            self.records.push(columns, self.max_rows.saturating_sub(self.file_rows));
+            self.file.add(columns);
+            self.records.push(columns, self.file.room());
         }
-    }
-
-    /// Time at which a file is due, if it does not fill before.
-    fn due_at(&self) -> Option<Instant> {
-        self.oldest.map(|oldest| oldest + self.max_age)
-    }
-
-    fn is_due(&self) -> bool {
-        let is_full = self.file_rows >= self.max_rows || self.file_bytes >= self.max_bytes;
-        is_full || self.due_at().is_some_and(|due| due <= Instant::now())
     }
 
     /// True if the records are to be stored before they fill a file.
     fn has_piece(&self, requests: u64) -> bool {
-        self.records.rows() > 0 && self.pieces.is_due(requests)
+        self.records.rows() > 0 && self.file.is_piece_due(requests)
     }
 }
 
@@ -96,10 +81,10 @@ impl FollowBuffer {
             loop {
                 let due_at = {
                     let state = lock(&state);
-                    if state.ended || state.is_due() || state.has_piece(report.requests()) {
+                    if state.ended || state.file.is_due() || state.has_piece(report.requests()) {
                         return Ok(());
                     }
-                    state.due_at()
+                    state.file.due_at()
                 };
                 let next = match due_at {
                     None => run.next().await,
@@ -138,7 +123,7 @@ impl FollowBuffer {
 
     fn is_due(&self) -> bool {
         let _time = self.client.enter_time();
-        lock(&self.state).is_due()
+        lock(&self.state).file.is_due()
     }
 
     fn is_piece_due(&self) -> bool {
@@ -166,10 +151,7 @@ impl FollowBuffer {
     fn take(&self) -> Option<(Records, Positions)> {
         let taken = self.take_piece();
         self.report.read().verdicts.forget_changes();
-        let mut state = lock(&self.state);
-        state.file_rows = 0;
-        state.file_bytes = 0;
-        state.oldest = None;
+        lock(&self.state).file.begin_next(false);
         taken
     }
 
@@ -177,7 +159,7 @@ impl FollowBuffer {
     fn take_piece(&self) -> Option<(Records, Positions)> {
         let report = self.report.read();
         let mut state = lock(&self.state);
-        state.pieces.taken(report.requests);
+        state.file.on_taken(report.requests);
         let records = state.records.finish();
         let numbers = self.client.settings().numbers;
         let taken = (Records::new(records, report, numbers), Positions(state.cursor.clone()));
@@ -197,7 +179,6 @@ impl Query {
         start: &Bound<'_, PyAny>,
         settle: u64,
         max_rows: usize,
-        max_bytes: usize,
         max_age: f64,
         earlier_requests: Option<u64>,
     ) -> PyResult<FollowBuffer> {
@@ -210,17 +191,12 @@ impl Query {
             max_rows: FollowOptions::MAX_ROWS,
         };
         let run = FollowRun::new(&slf.get().start, options)?;
+        let limits = FileLimits { rows: max_rows, bytes: MAX_BYTES, age: Duration::from_secs_f64(max_age) };
         let state = BufferState {
             records: RecordsBuilder::with_chunk_rows(run.query().record(), StringLayout::Utf8, CHUNK_ROWS),
-            file_rows: 0,
-            file_bytes: 0,
-            pieces: PieceRule::new(earlier_requests),
+            file: FileFill::new(limits, earlier_requests),
             cursor: run.cursor().clone(),
-            oldest: None,
             ended: false,
-            max_rows,
-            max_bytes,
-            max_age: Duration::from_secs_f64(max_age),
         };
         Ok(FollowBuffer {
             client: run.query().client().clone(),

@@ -16,7 +16,7 @@ use crate::python::results::frames::ToFrame as _;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, GrowthOrder, PieceRule, QueryStart, SharedReport};
+use crate::query::{self, GrowthOrder, QueryStart, SharedReport};
 
 #[pymethods]
 impl Query {
@@ -33,7 +33,7 @@ impl Query {
         // A run that looks for the records of an earlier one may find them on the first page.
         let run = if in_order { run.in_order().returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
-        Ok(PartBuffer::new((run, begun), bar, (max_rows, max_age), keyed, PieceRule::new(earlier_requests)))
+        Ok(PartBuffer::new((run, begun), bar, (max_rows, max_age), keyed, earlier_requests))
     }
 
     /// Type of amounts that the client asks for.

@@ -18,7 +18,9 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Page, PieceRule, Records as RecordsOfPages, Run, SharedReport, record_keys};
+use crate::query::{
+    Batches, Checkpoint, FileFill, FileLimits, Page, Records as RecordsOfPages, Run, SharedReport, record_keys,
+};
 
 /// Rows that are allocated at a time. A file of rows in one piece would need room for twice as many while it grows.
 pub(super) const CHUNK_ROWS: usize = 4_096;
@@ -42,8 +44,6 @@ pub struct PartBuffer {
     state: Arc<Mutex<BufferState>>,
     report: SharedReport,
     bar: Bar,
-    max_rows: usize,
-    max_age: Duration,
     /// True if records are accepted by the caller, who compares their keys; false if all pages are.
     keyed: bool,
 }
@@ -52,17 +52,13 @@ struct BufferState {
     batches: Batches,
     /// Rows in `batches`.
     rows: usize,
-    /// Rows of the file that `batches` and the pieces before are for, and about the bytes that they take.
-    file_rows: usize,
-    file_bytes: usize,
-    pieces: PieceRule,
+    /// The file that `batches` and the pieces before are for.
+    file: FileFill,
     /// Position in the run after the last released row.
     checkpoint: Option<Checkpoint>,
     /// Pages that arrived, each with the number of its rows that were released.
     held: VecDeque<(Page, usize)>,
     keys: Vec<Key>,
-    /// Arrival of the oldest page of the file.
-    oldest: Option<Instant>,
     ended: bool,
     is_read_to_end: bool,
 }
@@ -78,7 +74,7 @@ enum Wait {
 
 impl BufferState {
     fn hold(&mut self, page: Page) {
-        self.oldest.get_or_insert_with(Instant::now);
+        self.file.note_arrival();
         self.held.push_back((page, 0));
     }
 
@@ -101,53 +97,42 @@ impl BufferState {
             self.checkpoint = Some(checkpoint);
             if keep {
                 self.rows += released;
-                self.file_rows += released;
-                self.file_bytes += part.columns.copied_size();
+                self.file.add(&part.columns);
                 self.batches.push(part);
             }
         }
     }
 
     /// Moves whole pages to those to be written while they fit into a file.
-    fn accept_pages(&mut self, max_rows: usize) {
+    fn accept_pages(&mut self) {
         while let Some((page, _)) = self.held.front() {
-            let rows = page.columns.rows();
-            let fits = self.file_rows + rows <= max_rows && self.file_bytes + page.columns.copied_size() <= MAX_BYTES;
-            if self.file_rows > 0 && !fits {
+            if !self.file.is_empty() && !self.file.fits(&page.columns) {
                 return;
             }
-            self.release(rows, true);
+            self.release(page.columns.rows(), true);
         }
     }
 
     /// Returns the wait for the next page. Pages that are not compared by keys are accepted first.
-    fn wait(&mut self, keyed: bool, max_rows: usize, max_age: Duration, requests: u64) -> Wait {
+    fn wait(&mut self, keyed: bool, requests: u64) -> Wait {
         if !keyed {
-            self.accept_pages(max_rows);
+            self.accept_pages();
         }
         let has_more_than_a_file = !keyed && !self.held.is_empty();
-        if self.ended || self.is_full(max_rows) || has_more_than_a_file || self.has_piece(requests) {
+        if self.ended || self.file.is_full() || has_more_than_a_file || self.has_piece(requests) {
             return Wait::Over;
         }
-        match self.oldest {
-            Some(oldest) if self.file_rows > 0 => Wait::Until(oldest + max_age),
-            _ => Wait::Unlimited,
-        }
-    }
-
-    /// True if the rows to be written fill a file.
-    fn is_full(&self, max_rows: usize) -> bool {
-        self.file_rows >= max_rows || self.file_bytes >= MAX_BYTES
+        self.file.due_at().map_or(Wait::Unlimited, Wait::Until)
     }
 
     /// True if the rows to be written are to be stored before they fill a file.
     fn has_piece(&self, requests: u64) -> bool {
-        self.rows > 0 && self.pieces.is_due(requests)
+        self.rows > 0 && self.file.is_piece_due(requests)
     }
 
     fn take(&mut self, requests: u64) -> Option<(RecordsOfPages, Checkpoint)> {
         self.rows = 0;
-        self.pieces.taken(requests);
+        self.file.on_taken(requests);
         self.batches.finish().map(|batch| batch.records).zip(self.checkpoint.clone())
     }
 }
@@ -172,18 +157,16 @@ impl PartBuffer {
         bar: Bar,
         (max_rows, max_age): (usize, Duration),
         keyed: bool,
-        pieces: PieceRule,
+        earlier_requests: Option<u64>,
     ) -> Self {
+        let limits = FileLimits { rows: max_rows, bytes: MAX_BYTES, age: max_age };
         let state = BufferState {
             batches: Batches::with_chunk_rows(run.query().record(), max_rows, CHUNK_ROWS),
             rows: 0,
-            file_rows: 0,
-            file_bytes: 0,
-            pieces,
+            file: FileFill::new(limits, earlier_requests),
             checkpoint: None,
             held: VecDeque::new(),
             keys: Vec::new(),
-            oldest: None,
             ended: false,
             is_read_to_end: false,
         };
@@ -194,8 +177,6 @@ impl PartBuffer {
             run: Arc::new(tokio::sync::Mutex::new(run)),
             state: Arc::new(Mutex::new(state)),
             bar,
-            max_rows,
-            max_age,
             keyed,
         }
     }
@@ -208,11 +189,11 @@ impl PartBuffer {
         let run = self.run.clone();
         let state = self.state.clone();
         let report = self.report.clone();
-        let Self { max_rows, max_age, keyed, .. } = *self;
+        let keyed = self.keyed;
         async move {
             let run = &mut *run.lock().await;
             loop {
-                let wait = lock(&state).wait(keyed, max_rows, max_age, report.requests());
+                let wait = lock(&state).wait(keyed, report.requests());
                 let next = match wait {
                     Wait::Over => return Ok(()),
                     Wait::Unlimited => run.next().await,
@@ -281,8 +262,7 @@ impl PartBuffer {
     /// by age.
     fn is_due(&self) -> bool {
         let state = lock(&self.state);
-        let aged = state.oldest.is_some_and(|oldest| oldest.elapsed() >= self.max_age);
-        state.is_full(self.max_rows) || state.file_rows > 0 && (aged || !self.keyed && !state.held.is_empty())
+        state.file.is_due() || !state.file.is_empty() && !self.keyed && !state.held.is_empty()
     }
 
     /// True if `take_piece` would return enough to be stored.
@@ -311,7 +291,7 @@ impl PartBuffer {
     /// Rows that the file still has room for.
     #[getter]
     fn room(&self) -> usize {
-        self.max_rows.saturating_sub(lock(&self.state).file_rows)
+        lock(&self.state).file.room()
     }
 
     /// Keys of the records that arrived since the last call.
@@ -337,11 +317,10 @@ impl PartBuffer {
         let taken = {
             let mut state = lock(&self.state);
             let taken = state.take(report.requests);
-            state.file_rows = 0;
-            state.file_bytes = 0;
-            state.oldest = (!state.held.is_empty()).then(Instant::now);
+            let has_rows = !state.held.is_empty();
+            state.file.begin_next(has_rows);
             if !self.keyed {
-                state.accept_pages(self.max_rows);
+                state.accept_pages();
             }
             taken
         };
