@@ -8,6 +8,7 @@ errs only towards accepting, so what is not accepted can be left out of a reques
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -25,6 +26,27 @@ if TYPE_CHECKING:
 
 # A filter with more literals is not translated: each takes about half a millisecond.
 MAX_LITERALS = 2_000
+# Arrow does not compare the values of an `is_in` with a gap if they are more.
+MAX_COMPARED = 50
+# Functions whose result is the same for all values between two of a filter's literals.
+COMPARISONS = frozenset(
+    {
+        "is_in",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "is_null",
+        "is_valid",
+        "and_kleene",
+        "or_kleene",
+        "and",
+        "or",
+        "invert",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +91,13 @@ def literals(expression: pc.Expression) -> list[Any]:
     return found
 
 
+def _functions(expression: pc.Expression) -> set[str]:
+    """Functions that an expression calls: the file as which it is pickled names each in its schema."""
+    reduced: Any = expression.__reduce__()
+    schema = pa.ipc.open_file(reduced[1][0]).schema
+    return set(re.findall(r"^call: '(\w+)'$", schema.to_string(truncate_metadata=False), re.MULTILINE))
+
+
 def references(schema: pa.Schema, expressions: Iterable[pc.Expression]) -> set[str]:
     """Columns that expressions refer to: without one of them they cannot be bound."""
     several = list(expressions)
@@ -95,6 +124,8 @@ class Solver:
         self._literals = literals(expression)
         self._format = pads.IpcFileFormat()
         self._filesystem = LocalFileSystem()
+        # A value of a gap stands for all of them.
+        self._has_samples: bool = len(self._literals) > MAX_COMPARED and _functions(expression) <= COMPARISONS
 
     def accepts(self, guarantee: pc.Expression) -> bool:
         """True unless the filter is false or null for all rows of which the guarantee is true."""
@@ -126,7 +157,12 @@ class Solver:
         """Strings that the filter can accept, or `None` if they cannot be listed."""
         field = pc.field(column)
         values = self._candidates(lambda scalar: scalar.cast(pa.string()).as_py() if _is_string(scalar) else None)
-        if not values or self.accepts(field.is_null()) or any(map(self.accepts, _gaps(field, values))):
+        if not values or self.accepts(field.is_null()):
+            return None
+        # The string after each value; the lowest one is before the first.
+        samples = ["", *(value + "\0" for value in values)]
+        gaps = zip(_gaps(field, values), samples, [*values, None], strict=True)
+        if any(self._accepts_gap(gap, field, sample) for gap, sample, end in gaps if sample != end):
             return None
         return [value for value in values if self.accepts(field == value)]
 
@@ -152,12 +188,26 @@ class Solver:
             low = ends[index]
             high = ends[index + 1]
             inner = Range(None if low is None else low + 1, None if high is None else high - 1)
-            if (inner.low is None or inner.high is None or inner.low <= inner.high) and self.accepts(gap):
+            if (inner.low is None or inner.high is None or inner.low <= inner.high) and self._accepts_gap(
+                gap, field, self._sample(inner, to_scalar)
+            ):
                 accepted.append(inner)
             if high is not None and self.accepts(field == scalars[index]):
                 accepted.append(Range(high, high))
         joined = list(_joined(accepted))
         return None if joined == [Range(None, None)] else joined
+
+    def _accepts_gap(self, gap: pc.Expression, field: pc.Expression, sample: Any) -> bool:  # noqa: ANN401 - of the column
+        """True if the filter can accept values of a gap, one of which is the sample."""
+        return self.accepts(field == sample if self._has_samples and sample is not None else gap)
+
+    def _sample(self, inner: Range, to_scalar: Callable[[int], Any]) -> Any:  # noqa: ANN401 - an Arrow scalar
+        value = inner.high if inner.low is None else inner.low
+        try:
+            return None if value is None else to_scalar(value)
+        except (pa.ArrowException, ValueError, OverflowError):
+            # The column cannot hold it.
+            return None
 
     def _candidates(self, convert: Callable[[Any], Any]) -> list[Any]:
         if len(self._literals) > MAX_LITERALS:
