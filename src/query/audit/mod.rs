@@ -64,4 +64,4 @@ pub use list::ListAudit;
 pub use looks::{page_of_both, position};
 pub use numbers::check_count;
 pub use repeats::Repeat;
-pub use subject::{End, Extent, Returned, Subject};
+pub use subject::{End, Returned, Subject};

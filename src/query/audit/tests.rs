@@ -9,7 +9,8 @@ mod repeats;
 mod short_pages;
 mod unreturned;
 
-use super::{End, Extent, ListAudit, Returned, Seen, Subject};
+use super::subject::Extent;
+use super::{End, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
 
