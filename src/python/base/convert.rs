@@ -135,3 +135,14 @@ pub fn for_json(value: Bound<'_, PyAny>, kind: Kind) -> PyResult<Bound<'_, PyAny
 pub fn cell<'py>(py: Python<'py>, columns: &Columns, column: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
     to_python(py, &columns.value(column, row))
 }
+
+/// Text of a value for display, where there is a value.
+pub fn cell_text(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
+    let value = cell(py, columns, column, row)?;
+    if value.is_none() {
+        return Ok(None);
+    }
+    let text: String = digits(&value, columns.kind(column))?.extract()?;
+    let is_time = columns.kind(column) == Kind::Time;
+    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
+}

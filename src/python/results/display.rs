@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 
 use super::records::Records;
-use crate::columns::Columns;
 use crate::display::{html, text};
 use crate::interface::Kind;
 use crate::message::{Syntax, counted};
@@ -54,7 +53,7 @@ impl Records {
         for row in (0..length).filter(|row| !left_out.contains(row) || *row == left_out.start) {
             rows.push(match self.inner.locate(row) {
                 Some((columns, at)) if !left_out.contains(&row) => {
-                    let cells = order.iter().map(|column| cell_text(py, columns, *column, at));
+                    let cells = order.iter().map(|column| convert::cell_text(py, columns, *column, at));
                     Some(cells.collect::<PyResult<Vec<_>>>()?)
                 }
                 Some(_) | None => None,
@@ -98,15 +97,4 @@ impl Records {
         let parts = [self.table(py)?, html::summary(&self.report.inner)];
         Ok(html::form("Records", &self.about(), &parts))
     }
-}
-
-/// Text of a value for display, where there is a value.
-pub fn cell_text(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
-    let value = convert::cell(py, columns, column, row)?;
-    if value.is_none() {
-        return Ok(None);
-    }
-    let text: String = convert::digits(&value, columns.kind(column))?.extract()?;
-    let is_time = columns.kind(column) == Kind::Time;
-    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }

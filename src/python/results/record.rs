@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::display::cell_text;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::display::html;
 use crate::interface::{self, QUERIED, RecordType};
@@ -203,7 +202,7 @@ impl Record {
         let mut shown = Vec::new();
         let mut more = 0;
         for (column, field) in self.read_fields() {
-            let Some(text) = cell_text(py, &self.columns, column, self.row)? else { continue };
+            let Some(text) = convert::cell_text(py, &self.columns, column, self.row)? else { continue };
             if shown.len() < SHOWN_FIELDS {
                 shown.push(format!("{}={}", field.name, html::excerpt(&text, html::CELL)));
             } else {
@@ -220,7 +219,7 @@ impl Record {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let cells = self.read_fields().map(|(column, field)| {
-            let text = cell_text(py, &self.columns, column, self.row)?;
+            let text = convert::cell_text(py, &self.columns, column, self.row)?;
             Ok((field.name, text.unwrap_or_else(|| "null".into())))
         });
         let cells = cells.collect::<PyResult<Vec<_>>>()?;
