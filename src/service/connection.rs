@@ -91,8 +91,7 @@ impl Connection {
         #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
         let time = Utc::now();
         self.request_log.count();
-        let entry = RequestEntry::unreadable(&self.head, status, time);
-        self.request_log.add(self.request_log.redacted(entry));
+        self.request_log.add(RequestEntry::unreadable(&self.head, status, time));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{fmt, mem};
 
 use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
@@ -129,16 +130,26 @@ fn is_declared(name: &str) -> bool {
     ENDPOINTS.iter().flat_map(|endpoint| endpoint.params).any(|param| param.wire() == Some(name))
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RequestLog {
     redaction: Redaction,
     received: AtomicU64,
     held: Mutex<Held>,
 }
 
-#[derive(Debug, Default)]
+impl fmt::Debug for RequestLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestLog").field("received", &self.received).finish_non_exhaustive()
+    }
+}
+
+/// Entries lose their credentials when they are first shown: to look for them takes longer than most responses, and of
+/// most requests nobody reads the entry.
+#[derive(Default)]
 struct Held {
     entries: VecDeque<RequestEntry>,
+    /// Number of the oldest entries that are without credentials.
+    redacted: usize,
     bytes: usize,
 }
 
@@ -147,7 +158,7 @@ impl RequestLog {
         Self { redaction, ..Self::default() }
     }
 
-    /// The entry without credentials, as it is logged.
+    /// The entry without credentials, as it is shown.
     pub fn redacted(&self, entry: RequestEntry) -> RequestEntry {
         self.redaction.apply(entry)
     }
@@ -172,6 +183,7 @@ impl RequestLog {
         held.entries.push_back(entry);
         while held.entries.len() > MAX_ENTRIES || held.bytes > MAX_BYTES {
             let Some(oldest) = held.entries.pop_front() else { break };
+            held.redacted = held.redacted.saturating_sub(1);
             held.bytes -= oldest.size();
         }
     }
@@ -182,7 +194,14 @@ impl RequestLog {
     }
 
     pub fn entries(&self) -> Vec<RequestEntry> {
-        self.held().entries.iter().cloned().collect()
+        let Held { entries, redacted, bytes } = &mut *self.held();
+        for entry in entries.range_mut(*redacted..) {
+            *bytes -= entry.size();
+            *entry = self.redacted(mem::take(entry));
+            *bytes += entry.size();
+        }
+        *redacted = entries.len();
+        entries.iter().cloned().collect()
     }
 }
 
@@ -226,7 +245,8 @@ mod tests {
         let logged = |name: &str, value: &str, target: &str| {
             let (path, query) = target.split_once('?').unwrap_or((target, ""));
             let headers = vec![("svc-access-key".into(), "K3Y-OF-MINE".into()), (name.into(), value.into())];
-            let entry = log.redacted(RequestEntry { path: path.into(), headers, ..entry(query.into()) });
+            log.add(RequestEntry { path: path.into(), headers, ..entry(query.into()) });
+            let entry = log.entries().pop().unwrap();
             assert_eq!(entry.headers[0].1, MASK);
             (entry.headers[1].1.clone(), format!("{}?{}", entry.path, entry.query))
         };

@@ -174,7 +174,7 @@ pub(super) async fn handle(
     }
     let time = state.now();
     let now = time + TimeDelta::milliseconds(due.clock_ms + state.clock_ms.load(Ordering::Relaxed));
-    let mut entry = state.request_log.redacted(RequestEntry {
+    let mut entry = RequestEntry {
         time,
         faults: due.kinds.clone(),
         method: request.method().to_string(),
@@ -182,7 +182,7 @@ pub(super) async fn handle(
         query: request.uri().query().unwrap_or_default().into(),
         headers: RequestEntry::headers_of(request.headers()),
         ..RequestEntry::default()
-    });
+    };
     let wants_gzip = state.settings.compression == Some(Compression::Gzip) && accepts_gzip(request.headers());
     let responded = match &due.response {
         None if due.unreachable.is_none() => respond(&state, &entry).await,
@@ -215,10 +215,10 @@ pub(super) async fn handle(
 /// The user's response to a request, if there is one.
 async fn respond(state: &ServiceState, entry: &RequestEntry) -> Result<Option<FaultKind>, String> {
     let Some(respond) = lock(&state.respond).clone() else { return Ok(None) };
+    let entry = state.request_log.redacted(entry.clone());
     if state.virtual_time.is_some() {
-        return respond(entry);
+        return respond(&entry);
     }
-    let entry = entry.clone();
     let given = tokio::task::spawn_blocking(move || respond(&entry)).await;
     match given.unwrap_or_else(|error| Err(error.to_string()))? {
         Some(kind @ FaultKind::Unreachable(_)) => Err(format!(
