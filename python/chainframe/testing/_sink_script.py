@@ -50,7 +50,10 @@ def _undo(after_height: int) -> Any:  # noqa: ANN401 - as a follower delivers it
 def _batch_of(argument: str, branch: str, height: int) -> Any:  # noqa: ANN401 - as a follower of a set delivers it
     arrow: Any = load("pyarrow")
     rows = _batch(branch, height).to_arrow(columns=COLUMNS)
-    queried = arrow.array([[argument]] * rows.num_rows, arrow.list_(arrow.string()))
+    # pyarrow.array would import pandas, where it is installed, into each process that is interrupted.
+    texts = arrow.lib.StringBuilder()
+    texts.append_values([argument] * rows.num_rows)
+    queried = arrow.FixedSizeListArray.from_arrays(texts.finish(), 1).cast(arrow.list_(arrow.string()))
     table = rows.append_column(QUERIED, queried)
     return SimpleNamespace(to_arrow=lambda **_options: table, cursor=f"{branch}{height}", argument=argument)
 
