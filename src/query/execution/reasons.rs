@@ -68,7 +68,7 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
         _ => {}
     }
     if list.end() == Some(End::Unsettled) {
-        let problem = "The order of the list changed so much that some of its records were not received";
+        let problem = "The order of the list changed while it was read: some of its records may not have been received";
         reasons.push(Message::new(problem).hint(Hint::RetryLater));
     }
     if list.end() == Some(End::Shrunk) {

@@ -72,6 +72,8 @@ pub struct RankedReader {
     min_length: u64,
     /// Keys of the first page of this pass, which was received before the length.
     keys_of_first_page: HashSet<u64>,
+    /// Records that an earlier run returned.
+    earlier: u64,
     /// Records that were received again in the first pass, or late.
     moved: u64,
     /// Passes at whose end the list had more records than its length counted, before and after.
@@ -100,6 +102,7 @@ impl RankedReader {
             shown: HashSet::new(),
             min_length: 0,
             keys_of_first_page: HashSet::new(),
+            earlier: checkpoint.delivered.end(),
             moved: 0,
             miscounts: 0,
             is_counted: true,
@@ -116,7 +119,7 @@ impl RankedReader {
             self.first_pages = response.total_pages;
         }
         let before = self.checkpoint();
-        let fresh = self.take_fresh(response);
+        let fresh = self.take_fresh(request, response);
         // Records that were there before the length was requested, and are there after it, are counted by it.
         if self.length.exact().is_some_and(|length| length < self.num_still_listed(response)) {
             self.length = Length::Unknown;
@@ -150,22 +153,20 @@ impl RankedReader {
     }
 
     /// Takes the records of a response that are new, and returns their rows.
-    fn take_fresh(&mut self, response: &Response<'_>) -> Vec<u32> {
-        let is_resumed = self.page == 0 && self.list.returned > 0;
-        let mut fresh = Vec::new();
-        let mut keys = Vec::new();
-        for row in 0..response.rows.len() {
-            let key = response.rows.key(row);
-            let is_fresh = self.known.insert(key);
-            if is_fresh {
-                keys.push(key);
-                fresh.push(row as u32);
-            }
-            // A pass after the first one finds again what the earlier ones found, and so does the page of a cursor.
-            let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
-            self.moved += u64::from(is_moved);
-        }
-        self.list.delivered.push(keys.into_iter(), usize::MAX);
+    fn take_fresh(&mut self, request: &PageRequest, response: &Response<'_>) -> Vec<u32> {
+        let keys = response.rows.keys();
+        let fresh: Vec<u32> =
+            (0..).zip(&keys).filter(|(_, key)| self.known.insert(**key)).map(|(row, _)| row).collect();
+        // A pass after the first one finds again what the earlier ones found, and so do the pages before a cursor.
+        let moved = if self.pass > 1 {
+            fresh.len() as u64
+        } else {
+            let before = (request.page - 1).saturating_mul(self.list.snapshot.page_rows());
+            let of_earlier_run = self.earlier.saturating_sub(before).min(keys.len() as u64);
+            (keys.len() as u64 - fresh.len() as u64).abs_diff(of_earlier_run)
+        };
+        self.moved += moved;
+        self.list.delivered.push(fresh.iter().map(|row| keys[*row as usize]), usize::MAX);
         self.list.returned = self.list.delivered.end();
         fresh
     }
@@ -300,6 +301,12 @@ impl Reader for RankedReader {
                 Ok(Accepted::default())
             }
         }
+    }
+
+    /// Ends the beginning of a list. One that was received again has moved down, and another may have moved up unseen.
+    fn stop(&mut self) -> bool {
+        self.list.end_with(if self.moved > 0 { End::Unsettled } else { End::List });
+        true
     }
 
     fn checkpoint(&self) -> ListCheckpoint {

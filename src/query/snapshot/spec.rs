@@ -97,7 +97,7 @@ pub enum End {
     UnknownLength,
     /// The list reaches the result window.
     ResultWindow,
-    /// The records of a ranked list moved so much that some were not received.
+    /// The records of a ranked list moved: some may not have been received.
     Unsettled,
     /// Records of a ranked list were removed after they were returned.
     Shrunk,

@@ -45,6 +45,36 @@ fn beginning_of_a_ranked_list_is_read_until_the_caller_stops() {
 }
 
 #[test]
+fn beginning_of_a_ranked_list_whose_records_move_is_not_certain() {
+    let read = |reader: &mut ListReader, pages: &[[u64; 3]]| {
+        for keys in pages {
+            let request = reader.next_request(0).unwrap();
+            let rows = Keys(keys.to_vec());
+            let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(99), total: None };
+            reader.on_response(&request, &response).unwrap();
+        }
+        reader.stop();
+        reader.end()
+    };
+    let new = || ListReader::new(ListSpec { wanted: Some(6), page_size: 3, ..spec(ListKind::Ranked) });
+    assert_eq!(read(&mut new(), &[[0, 1, 2], [3, 4, 5]]), Some(End::List));
+    // Record 3 may have moved to the first page, from where 2 has come.
+    assert_eq!(read(&mut new(), &[[0, 1, 2], [2, 4, 5]]), Some(End::Unsettled));
+    // A run that continues reads the latest pages again.
+    let mut first = new();
+    read(&mut first, &[[0, 1, 2], [3, 4, 5]]);
+    for (pages, end) in [
+        ([[3, 4, 5], [6, 7, 8]], End::List),
+        ([[2, 4, 5], [6, 7, 8]], End::List),
+        ([[9, 4, 5], [6, 7, 8]], End::Unsettled),
+        ([[3, 4, 5], [5, 7, 8]], End::Unsettled),
+    ] {
+        let mut next = ListReader::resumed(first.spec().clone(), 6, &first.checkpoint());
+        assert_eq!(read(&mut next, &pages), Some(end), "{pages:?}");
+    }
+}
+
+#[test]
 fn only_page_of_a_ranked_list_that_shows_a_record_twice_may_lack_another() {
     for (keys, end) in [([1, 2], End::List), ([1, 1], End::Unsettled)] {
         let mut reader = ListReader::new(spec(ListKind::Ranked));
