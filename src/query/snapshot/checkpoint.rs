@@ -6,13 +6,16 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
-use super::snapshot::{Proof, Snapshot};
+use super::snapshot::{Length, Proof, Snapshot};
 use super::spec::Rows;
 
 /// Greatest offset that is accepted.
 const MAX_OFFSET: u64 = 1 << 50;
 /// Keys of returned records in a checkpoint; more if the latest are equal. A page that begins with a few of them is found.
 pub(super) const CHECKPOINT_KEYS: usize = 8;
+/// Keys of a first page that was returned before the length was known, in a checkpoint: the list must have all of them, and no
+/// others in between. No page has more.
+pub(super) const FIRST_PAGE_KEYS: usize = 128;
 
 /// Everything a reader needs to continue, apart from what the query says. Hashes are not made before they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +56,12 @@ impl ListCheckpoint {
     pub fn first_page(&self) -> Vec<(u64, u64)> {
         let first = self.snapshot.first.map(|key| (0, key));
         first.into_iter().chain(self.snapshot.anchors.iter().flatten().copied()).collect()
+    }
+
+    /// Limit and rows of a full page, if it has fewer rows than were requested.
+    pub fn short_page(&self) -> Option<(u64, u64)> {
+        let Snapshot { page_limit, page_sizes, .. } = self.snapshot;
+        (page_sizes.max < page_limit).then_some((page_limit, page_sizes.max))
     }
 
     /// True if these numbers can be those of a list. A string from elsewhere may have others, with which offsets overflow.
@@ -111,7 +120,8 @@ impl ListCheckpoint {
         let max_keys = if self.snapshot.total.is_some() { 0 } else { usize::MAX };
         self.snapshot.add_first_difference(self.delivered.end(), (0..count).map(|row| rows.key(row)));
         self.delivered.push((0..count).map(|row| rows.key(row)), max_keys);
-        self.delivered = self.delivered.latest(CHECKPOINT_KEYS);
+        let is_first_page = self.snapshot.length == Length::Pending;
+        self.delivered = self.delivered.latest(if is_first_page { FIRST_PAGE_KEYS } else { CHECKPOINT_KEYS });
         self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self
     }

@@ -56,7 +56,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::checkpoint::{Accepted, CHECKPOINT_KEYS, ListCheckpoint};
+use super::checkpoint::{Accepted, FIRST_PAGE_KEYS, ListCheckpoint};
 use super::delivered::Delivered;
 use super::reader::Reader;
 use super::snapshot::{Length, Proof, Snapshot};
@@ -253,7 +253,7 @@ impl Reader for UncountedReader {
         let earlier = self.earlier.as_ref().or(if is_compared { Some(&self.list.delivered) } else { None });
         let Some(earlier) = earlier else { return checkpoint };
         // The list is read again from its first record, which needs nothing but the returned ones.
-        let delivered = if self.list.returned > 0 { earlier.latest(CHECKPOINT_KEYS) } else { Delivered::default() };
+        let delivered = if self.list.returned > 0 { earlier.latest(FIRST_PAGE_KEYS) } else { Delivered::default() };
         let snapshot = Snapshot { length: Length::Pending, ..checkpoint.snapshot };
         ListCheckpoint { snapshot, delivered, drift: 0, ..checkpoint }
     }

@@ -2,7 +2,7 @@
 
 use super::super::delivered::Delivered;
 use super::super::snapshot::{Length, Snapshot};
-use super::super::{End, ListCheckpoint, ListKind, ListReader, PageRequest};
+use super::super::{End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest};
 use super::lists::{KEYS_MADE, Keys, page, response, rest, serve, spec};
 
 /// Serves the next request. Returns the new rows, and the checkpoint before them.
@@ -108,6 +108,30 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     assert_eq!((checkpoint.snapshot.length, checkpoint.drift), (Length::Pending, 0));
     assert_eq!(checkpoint.delivered, Delivered::of(vec![0, 1, 2]));
     assert_eq!(checkpoint.snapshot.page_rows(), 3);
+}
+
+#[test]
+fn list_that_has_others_among_the_records_of_the_returned_first_page_is_not_continued_after_them() {
+    let wide = ListSpec { page_size: 20, max_page_size: 20, first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) };
+    let list: Vec<u64> = (0..60).collect();
+    let mut grown = list.clone();
+    grown.insert(0, 100);
+    // A part of the service that lacks some of the newest records has sent the first page.
+    let lacking: Vec<u64> = list.iter().copied().filter(|key| !(2..9).contains(key)).collect();
+    for (first, is_right) in [(&list, true), (&lacking, false)] {
+        let mut reader = ListReader::new(wide.clone());
+        let (_, rows, accepted) = serve(&mut reader, first, false);
+        let returned = accepted.unwrap();
+        assert_eq!(returned.rows, 0..20);
+        // After all of the page, or after a row of it.
+        for (rows_returned, at) in [(20, reader.checkpoint()), (12, returned.before.clone().advanced(&rows, 12))] {
+            let mut resumed = ListReader::resumed(wide.clone(), rows_returned, &parsed(&at));
+            while resumed.end().is_none() && resumed.error().is_none() {
+                let _ = serve(&mut resumed, &grown, false);
+            }
+            assert_eq!(resumed.end() == Some(End::List), is_right, "{rows_returned} {:?}", resumed.error());
+        }
+    }
 }
 
 #[test]
