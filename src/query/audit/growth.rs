@@ -141,9 +141,8 @@ impl Growth {
     pub fn on_look(&mut self, response: &Response<'_>) {
         let rows = response.rows;
         if let HeadPage::FirstPage(height) = self.look {
-            self.is_contradicted |= (0..rows.len()).any(|row| {
-                self.is_of_head(rows.key(row)) && rows.block(row).is_some() && rows.height(row) > Some(height)
-            });
+            self.is_contradicted |=
+                (0..rows.len()).any(|row| self.is_of_head(rows.key(row)) && rows.height(row) > Some(height));
             self.look = HeadPage::One;
             self.unconfirmed = 0;
             return;
@@ -154,7 +153,7 @@ impl Growth {
             return;
         }
         let height = if rows.len() == 1 { rows.height(0) } else { None };
-        match height.filter(|height| Some(*height) < self.top) {
+        match height.filter(|height| self.top.is_none_or(|top| *height < top)) {
             Some(height) => self.look = HeadPage::FirstPage(height),
             None => self.unconfirmed = 0,
         }

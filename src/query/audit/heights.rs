@@ -174,7 +174,9 @@ impl Heights {
         }
         self.check_first(heights, self.direction.unwrap_or(Direction::Falling))?;
         if !self.below.is_empty() {
-            self.check_chain(heights, keys)?;
+            let latest = self.latest.zip(self.latest_block);
+            let (above, above_keys): (Vec<i64>, Vec<u64>) = latest.into_iter().unzip();
+            self.check_chain(&[&above, heights].concat(), &[&above_keys, keys].concat())?;
         }
         // A response may list the blocks of two forks, each once.
         if is_repeated(self.latest_block.into_iter().chain(keys.iter().copied())) {

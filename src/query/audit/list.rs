@@ -7,7 +7,7 @@ mod final_looks;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use final_looks::Sought;
+use final_looks::{RECORD_BETWEEN, Sought};
 
 use super::forks::Forks;
 use super::growth::Growth;
@@ -206,25 +206,41 @@ impl ListAudit {
         self.on_page(request, response, returned)?;
         let kept = self.kept(response, returned);
         self.note_last(response, returned, &kept);
-        if kept.is_empty() {
-            return Ok(());
+        if !kept.is_empty() {
+            self.on_kept(request, response, returned, &kept)?;
         }
+        // Where none are equal, it is looked for in the end: a part of the service may have had it alone.
+        let has_others = returned.rows.len() < response.rows.len();
+        if has_others && self.has_equal_records && self.has_record_between(response) {
+            return Err(RECORD_BETWEEN.into());
+        }
+        Ok(())
+    }
+
+    /// Takes the rows that are returned, by their indices.
+    fn on_kept(
+        &mut self,
+        request: &PageRequest,
+        response: &Response<'_>,
+        returned: &Returned<'_>,
+        kept: &[usize],
+    ) -> Result<(), String> {
         self.responses += 1;
         if self.subject.kind == ListKind::Fixed {
-            self.one_block.on_response(request, response, &kept, self.returned == 0)?;
+            self.one_block.on_response(request, response, kept, self.returned == 0)?;
         }
-        self.forks.on_page(response, &kept);
-        self.check_order(response, returned, &kept)?;
+        self.forks.on_page(response, kept);
+        self.check_order(response, returned, kept)?;
         let rows = response.rows;
         self.top.get_or_insert_with(|| Top { key: rows.key(kept[0]), block: rows.block(kept[0]) });
         if self.subject.order == Order::NewestFirst {
             self.newest = self.newest.or_else(|| rows.height(kept[0]));
         }
-        for row in &kept {
+        for row in kept {
             let offset = self.next - (returned.rows.end - row) as u64;
             self.unreturned.on_returned(response.rows, *row, offset);
         }
-        self.check_keys(response, &kept)
+        self.check_keys(response, kept)
     }
 
     /// True if the list begins with a returned record of the block of the first one, and does not have that any more. A

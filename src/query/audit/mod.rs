@@ -25,7 +25,8 @@
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |
 //! | chain | a block below a returned one that is not the one that was returned | `PaginationDriftError` |
-//! | short pages | a first page with fewer records than it says, and newer ones later | `PaginationDriftError` |
+//! | short pages | a first page with fewer records than it says, and newer ones later, or more on another page of a ranked list | `PaginationDriftError` |
+//! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` |
 //! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |

@@ -15,7 +15,7 @@ pub struct ShortPages {
     moved: u64,
     stage: Stage,
     first: Option<FirstPageSize>,
-    /// True if another page has more rows than the first one.
+    /// True if another page has more rows than the first one, which has too few.
     is_uneven: bool,
     /// Greatest length that pages of one record have shown.
     longest: u64,
@@ -44,6 +44,11 @@ struct FirstPageSize {
 pub struct LastKeys<'a>(pub &'a [u64]);
 
 impl ShortPages {
+    /// Pages after an earlier run, whose first one had these rows of more that were requested.
+    pub fn continued(limit: u64, rows: u64) -> Self {
+        Self { first: Some(FirstPageSize { limit, too_few: Some(rows) }), ..Self::default() }
+    }
+
     /// Takes a response of which rows are returned.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
@@ -63,6 +68,11 @@ impl ShortPages {
     /// all others.
     pub fn may_lack_newest(&self, returned: u64) -> bool {
         self.is_uneven && self.longest > returned
+    }
+
+    /// True if the first page has fewer rows than it says, and another one has more.
+    pub fn are_uneven(&self) -> bool {
+        self.is_uneven
     }
 
     pub fn are_open(&self) -> bool {

@@ -35,6 +35,23 @@ impl Rows for Page {
     }
 }
 
+/// Records of blocks whose hashes are not known, by their heights.
+struct WithoutHash(Vec<i64>);
+
+impl Rows for WithoutHash {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.0[row] as u64
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(self.0[row])
+    }
+}
+
 const LIST: Subject = Subject {
     kind: ListKind::Growing,
     order: Order::NewestFirst,

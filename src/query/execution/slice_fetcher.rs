@@ -85,7 +85,8 @@ impl SliceFetcher {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
             let audit = ListAudit::new(subject(query, wanted), cursor.offset, &cursor.latest);
-            let audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
+            let audit = audit.after_first_page(cursor.list.first_page()).after_short_page(cursor.list.short_page());
+            let audit = audit.between(cursor.list.ends());
             let height = cursor.height.filter(|_| cursor.offset > 0);
             fetcher.audit = audit.below(height).after_block(cursor.block).with_repeats(&cursor.repeats);
         } else {

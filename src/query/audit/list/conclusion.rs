@@ -30,13 +30,23 @@ impl ListAudit {
                 "a record of the block was received by a reading that was discarded, and is not in the list".into()
             );
         }
-        if end.is_whole() && self.short_pages.may_lack_newest(self.next) {
-            return Err("the first page has fewer records than it says, and others seem to be newer".into());
+        if self.lacks_of_first_page(end) {
+            return Err("the first page has fewer records than it says, and others may belong to it".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
         }
         Ok(())
+    }
+
+    /// True if the first page had fewer records than it said, and others that are not returned may be of it: newer ones, or any
+    /// of a list whose records move.
+    fn lacks_of_first_page(&self, end: &End) -> bool {
+        match self.subject.kind {
+            _ if end.is_whole() => self.short_pages.may_lack_newest(self.next),
+            ListKind::Ranked => self.short_pages.are_uneven(),
+            _ => self.short_pages.are_uneven() && end.drift > 0,
+        }
     }
 
     /// True if a record with one of these keys was not received, in a list that this run read from its beginning.

@@ -5,6 +5,7 @@ use crate::interface::Order;
 use crate::query::audit::heights::Heights;
 use crate::query::audit::lengths::Lengths;
 use crate::query::audit::repeats::{Repeat, Repeats};
+use crate::query::audit::short_pages::ShortPages;
 use crate::query::audit::strays::Strays;
 use crate::query::audit::unreturned::Unreturned;
 use crate::query::snapshot::ListKind;
@@ -23,11 +24,20 @@ impl ListAudit {
         self
     }
 
+    /// Takes the limit and the rows of the first page that an earlier run has read, if these were fewer.
+    #[must_use]
+    pub fn after_short_page(self, short: Option<(u64, u64)>) -> Self {
+        let short_pages = short.map_or(self.short_pages, |(limit, rows)| ShortPages::continued(limit, rows));
+        Self { short_pages, ..self }
+    }
+
     /// Takes records that an earlier run returned twice and did not prove to be two.
     #[must_use]
     pub fn with_repeats(mut self, open: &[Repeat]) -> Self {
         open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
         self.has_equal_records |= !open.is_empty();
+        // They may be above the latest records, and those in between are not known.
+        self.lacks_keys |= !open.is_empty();
         Self { repeats: Repeats::continued(open), ..self }
     }
 

@@ -9,6 +9,8 @@ use crate::query::audit::small_pages::EndedList;
 use crate::query::audit::subject::{End, Extent, Subject};
 use crate::query::snapshot::{ListKind, PageRequest, Response};
 
+pub(super) const RECORD_BETWEEN: &str = "a record that was not returned is below a returned one of a greater height";
+
 /// Subject of a request of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sought {
@@ -135,7 +137,7 @@ impl ListAudit {
             return Err("a record follows the last one of the list".into());
         }
         if self.extent == Extent::Whole && self.has_record_between(response) {
-            return Err("a record that was not returned is below a returned one of a greater height".into());
+            return Err(RECORD_BETWEEN.into());
         }
         if self.heights_read().is_some_and(|read| read.lacks_some(response.rows)) {
             return Err("a record was not returned with the others of its block".into());
@@ -191,20 +193,27 @@ impl ListAudit {
         keys.windows(3).any(|rows| rows[..2] == latest && !self.known.contains(rows[2]))
     }
 
-    /// True if a record that is not known is below a returned one of a greater height: the list had both.
-    fn has_record_between(&self, response: &Response<'_>) -> bool {
+    /// True if a record that is not known is below a returned one of a greater height, and above one of a lesser height, or in a
+    /// list that was read to its end: the list had all of them.
+    pub(super) fn has_record_between(&self, response: &Response<'_>) -> bool {
         if self.subject.order != Order::NewestFirst || self.lacks_keys {
             return false;
         }
+        let rows = response.rows;
         let mut highest = None;
-        (0..response.rows.len()).any(|row| {
-            let Some(height) = response.rows.height(row) else { return false };
-            let is_known = self.known.contains(response.rows.key(row));
-            if is_known && response.rows.block(row).is_some() {
+        let mut lacking = None;
+        for row in 0..rows.len() {
+            let Some(height) = rows.height(row) else { continue };
+            if !self.known.contains(rows.key(row)) {
+                lacking = lacking.max(Some(height).filter(|height| highest > Some(*height)));
+            } else if rows.block(row).is_some() {
+                if lacking > Some(height) {
+                    return true;
+                }
                 highest = highest.max(Some(height));
             }
-            !is_known && highest > Some(height)
-        })
+        }
+        lacking.is_some() && self.extent == Extent::Whole
     }
 
     /// True if a response has a record that was not returned. The keys of blocks are not kept, but their heights.

@@ -90,3 +90,39 @@ fn record_of_the_last_height_of_an_earlier_run_is_missed() {
     let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
     assert!(!read(of_one_height, 99));
 }
+
+#[test]
+fn records_between_those_that_a_cursor_knows_apart_are_not_missed() {
+    // The earlier run returned 1 twice, far above the latest records.
+    let mut first = ListAudit::new(LIST, 0, &[]);
+    take(&mut first, 1, &Page(vec![(8, 9, 9), (1, 9, 9)]), 5).unwrap();
+    take(&mut first, 2, &Page(vec![(1, 9, 9), (2, 8, 8)]), 5).unwrap();
+    let repeats = first.open_repeats().to_vec();
+    assert!(!repeats.is_empty());
+    let continued = || ListAudit::new(LIST, 12, &Vec::from_iter(5..=12)).below(Some(7));
+    let shown = Page(vec![(1, 9, 9), (2, 8, 8), (12, 7, 7), (13, 6, 6)]);
+    let read = |mut audit: ListAudit| take_as(&mut audit, PageRequest::first(4), &shown, 5, None, 3..4);
+    read(continued().with_repeats(&repeats)).unwrap();
+}
+
+#[test]
+fn growth_of_a_list_without_hashes_after_a_cursor_is_compared_with_its_first_page() {
+    let subject = Subject { compares_growth: true, has_blocks: false, ..LIST };
+    let read = |first_page: &[i64]| {
+        let mut audit = ListAudit::new(subject, 3, &[9, 8, 7]).after_first_page(vec![(0, 9), (1, 8)]).below(Some(7));
+        let mut show = |request: PageRequest, rows: &[i64], total: u64, returned| {
+            let rows = WithoutHash(rows.to_vec());
+            let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(9), total: Some(total) };
+            let seen = Seen { length: Some(4), drift: 0 };
+            audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen }).unwrap();
+            audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
+        };
+        show(PageRequest { page: 2, ..PageRequest::first(3) }, &[6], 4, 0..1);
+        // Another part of the service has three records more; none of them is above the first one.
+        assert_eq!(show(PageRequest { page: 7, ..PageRequest::first(1) }, &[6], 7, 0..0), Some((4, 1)));
+        assert_eq!(show(PageRequest::of_audit(4, 1), &[5], 7, 0..0), Some((1, 6)));
+        assert_eq!(show(PageRequest::of_audit(1, 6), first_page, 7, 0..0), None);
+        doubts(&audit).contains("none of the newest ones is new")
+    };
+    assert!(read(&[9, 8, 7]) && !read(&[20, 19, 18]));
+}

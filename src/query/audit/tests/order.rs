@@ -96,6 +96,47 @@ fn chain_has_one_block_below_each() {
 }
 
 #[test]
+fn block_at_the_beginning_of_a_page_is_the_one_that_a_response_showed_below_the_last_one() {
+    let page = |rows: &[(i64, u64)]| Page(rows.iter().map(|(height, key)| (*key, *height, *key)).collect());
+    for (next, is_contradiction) in
+        [([(7, 71), (6, 61)], true), ([(7, 70), (6, 60)], false), ([(6, 61), (5, 51)], false)]
+    {
+        let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+        take(&mut audit, 1, &page(&[(9, 90), (8, 80)]), 2).unwrap();
+        // The place of this response was not known.
+        let shown = page(&[(9, 90), (8, 80), (7, 70)]);
+        take_as(&mut audit, PageRequest::first(3), &shown, 2, None, 0..0).unwrap();
+        assert_eq!(take(&mut audit, 2, &page(&next), 2).is_err(), is_contradiction, "{next:?}");
+    }
+}
+
+#[test]
+fn record_that_a_response_shows_between_two_returned_ones_of_a_list_with_equal_ones_is_missed() {
+    for (shown, is_missed) in
+        [(&[9, 8, 7][..], true), (&[9, 8, 6], false), (&[10, 9, 7], false), (&[9, 7, 6], false), (&[8, 7, 6], false)]
+    {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &heights(&[9, 9, 7]), 3).unwrap();
+        let outcome = take_as(&mut audit, PageRequest::first(3), &heights(shown), 3, None, 0..0);
+        assert_eq!(outcome.is_err(), is_missed, "{shown:?} {outcome:?}");
+    }
+    // Of a list without block hashes, a reorganization may have kept the others.
+    let mut audit = ListAudit::new(Subject { has_blocks: false, ..LIST }, 0, &[]);
+    let without_hash = |heights: &[i64]| WithoutHash(heights.to_vec());
+    let mut take = |rows: &[i64], returned| {
+        let rows = without_hash(rows);
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(2), total: None };
+        audit.on_response(
+            &PageRequest::first(3),
+            &response,
+            &Returned { rows: returned, kept: None, seen: Seen::default() },
+        )
+    };
+    take(&[9, 9, 7], 0..3).unwrap();
+    take(&[9, 8, 7], 0..0).unwrap();
+}
+
+#[test]
 fn page_that_begins_above_a_page_of_one_height_is_a_contradiction_where_heights_fall() {
     let read = |pages: &[&[i64]]| {
         let mut audit = ListAudit::new(LIST, 0, &[]);

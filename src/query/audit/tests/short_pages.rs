@@ -101,3 +101,26 @@ fn first_page_without_its_newest_records_is_no_earlier_state_of_the_list() {
         assert_eq!(audit.on_end(&WHOLE).is_err(), is_contradiction, "{again:?} {rest:?} {length}");
     }
 }
+
+#[test]
+fn newer_records_may_be_of_a_first_page_that_had_too_few() {
+    let grown = End { drift: 1, ..BEGINNING };
+    let problem =
+        |audit: &ListAudit, end: &End| audit.on_end(end).err().unwrap_or_default().contains("may belong to it");
+    // An earlier run has read the first page.
+    for (short, rows, is_doubtful) in
+        [(Some((3, 2)), &[1, 2, 3][..], true), (Some((3, 2)), &[2, 3], false), (None, &[1, 2, 3], false)]
+    {
+        let mut audit = ListAudit::new(LIST, 1, &[2]).after_short_page(short);
+        let returned = rows.len() - 1..rows.len();
+        take_as(&mut audit, PageRequest::first(3), &keys(rows), 4, None, returned).unwrap();
+        assert_eq!(problem(&audit, &grown), is_doubtful, "{short:?} {rows:?}");
+        assert!(!problem(&audit, &BEGINNING), "nothing seems to be newer");
+    }
+    // The records of a ranked list may have moved.
+    let mut ranked = ListAudit::new(Subject { kind: ListKind::Ranked, order: Order::Ranked, ..LIST }, 0, &[]);
+    take(&mut ranked, 1, &keys(&[1, 2]), 4).unwrap();
+    assert!(!problem(&ranked, &BEGINNING));
+    take(&mut ranked, 2, &keys(&[4, 5, 6]), 4).unwrap();
+    assert!(problem(&ranked, &BEGINNING));
+}
