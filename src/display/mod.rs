@@ -1,4 +1,4 @@
-//! How results are shown: HTML forms for notebooks, tables in plain text for terminals.
+//! HTML forms of results for notebooks, and tables in plain text for terminals.
 
 pub mod html;
 pub mod text;

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::known::Known;
-use super::looks::page_of_both;
+use super::pages::page_of_both;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Records that are kept.
@@ -96,12 +96,12 @@ impl FirstRows {
     pub fn on_look(&mut self, response: &Response<'_>, known: Known<'_>) -> bool {
         self.rows.retain(|row| Self::is_open(row, known));
         let keys = response.rows.keys();
-        let settled = || self.rows.iter().filter(|row| row.is_of_chain_of(response, &keys));
-        if settled().any(|row| keys.contains(&row.key)) {
+        let of_chain = || self.rows.iter().filter(|row| row.is_of_chain_of(response, &keys));
+        if of_chain().any(|row| keys.contains(&row.key)) {
             return false;
         }
         let shown = keys.get(1..).unwrap_or_default();
-        let gone = settled().filter(|row| shown.contains(&row.below));
+        let gone = of_chain().filter(|row| shown.contains(&row.below));
         self.lost = gone.map(|row| Some(row.height)).max().flatten().max(self.lost);
         let before = self.rows.len();
         self.rows.retain(|row| !shown.contains(&row.below) && !keys.contains(&row.key));

@@ -1,7 +1,7 @@
 //! `Growth`: growth that responses reported, compared with the head of the list. A list becomes longer by records above the
 //! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
 
-use super::looks::position;
+use super::pages::records_before;
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Records of the first page that are kept.
@@ -11,7 +11,7 @@ const MAX_LOOKS: u32 = 3;
 
 /// The snapshot, as the reader sees it after a response.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct ReaderState {
     pub length: Option<u64>,
     /// Distance by which the list has moved.
     pub drift: i64,
@@ -62,7 +62,7 @@ impl Growth {
     }
 
     /// Takes a response, which may show how far the head has moved.
-    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: ReaderState) {
         self.forget_repeated(response);
         if seen.length != self.length {
             // The response from which the length is known reports no growth, whatever its count says.
@@ -102,7 +102,7 @@ impl Growth {
     /// than was there.
     pub fn shows_other_head(&self, request: &PageRequest, response: &Response<'_>) -> bool {
         let Some((total, length)) = response.total.zip(self.length) else { return false };
-        let first = position(request, response.limit) as i64 - (total as i64 - length as i64);
+        let first = records_before(request, response.limit) as i64 - (total as i64 - length as i64);
         let rows = response.rows;
         self.head.windows(2).any(|pair| {
             let row = row_at(pair[1].0, first, rows);

@@ -1,6 +1,6 @@
 //! `Lengths`: how long the list was at least, by each response. A list of which fewer records were returned has not ended.
 
-use super::looks::position;
+use super::pages::records_before;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Requests for records that only a discarded reading has shown: several servers may answer in turn.
@@ -45,7 +45,7 @@ impl Lengths {
         if request.height_bound.is_some() || rows == 0 {
             return;
         }
-        let end = position(request, response.limit) + rows;
+        let end = records_before(request, response.limit) + rows;
         self.received = self.received.max(end.saturating_add_signed(drift.saturating_neg()));
         if request.page == 1 {
             self.shown = self.shown.max(rows);

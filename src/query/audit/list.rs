@@ -2,12 +2,12 @@
 
 mod conclusion;
 mod earlier;
-mod final_looks;
+mod end_requests;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use final_looks::{RECORD_BETWEEN, Sought};
+use end_requests::{RECORD_BETWEEN, Sought};
 
 use super::forks::Forks;
 use super::growth::Growth;
@@ -23,7 +23,7 @@ use super::repeats::{Repeat, Repeats, count};
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
 use super::strays::Strays;
-use super::subject::{Extent, Returned, Subject};
+use super::subject::{AcceptedRows, Extent, Subject};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -178,7 +178,7 @@ impl ListAudit {
         &mut self,
         request: &PageRequest,
         response: &Response<'_>,
-        returned: &Returned<'_>,
+        returned: &AcceptedRows<'_>,
     ) -> Result<(), String> {
         if self.subject.kind == ListKind::Lookup {
             return Ok(());
@@ -222,7 +222,7 @@ impl ListAudit {
         &mut self,
         request: &PageRequest,
         response: &Response<'_>,
-        returned: &Returned<'_>,
+        returned: &AcceptedRows<'_>,
         kept: &[usize],
     ) -> Result<(), String> {
         self.responses += 1;
@@ -262,7 +262,7 @@ impl ListAudit {
         &mut self,
         request: &PageRequest,
         response: &Response<'_>,
-        returned: &Returned<'_>,
+        returned: &AcceptedRows<'_>,
     ) -> Result<(), String> {
         if self.next == 0 {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
@@ -292,7 +292,7 @@ impl ListAudit {
     }
 
     /// Rows that are returned. One that contradicts the arguments is there, although it is not returned.
-    fn kept(&mut self, response: &Response<'_>, returned: &Returned<'_>) -> Vec<usize> {
+    fn kept(&mut self, response: &Response<'_>, returned: &AcceptedRows<'_>) -> Vec<usize> {
         let Some(kept) = returned.kept else { return returned.rows.clone().collect() };
         let kept: Vec<usize> = kept.iter().map(|row| returned.rows.start + *row as usize).collect();
         let dropped = returned.rows.clone().filter(|row| !kept.contains(row));
@@ -302,7 +302,7 @@ impl ListAudit {
 
     /// Takes the last record that is wanted. Rows after it, and those that contradict the arguments, are no reason to look for
     /// what follows them.
-    fn note_last(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) {
+    fn note_last(&mut self, response: &Response<'_>, returned: &AcceptedRows<'_>, kept: &[usize]) {
         let wanted = self.subject.wanted.unwrap_or(u64::MAX).saturating_sub(self.returned);
         let wanted = &kept[..kept.len().min(usize::try_from(wanted).unwrap_or(usize::MAX))];
         let Some(row) = wanted.last() else { return };
@@ -324,7 +324,12 @@ impl ListAudit {
         Ok(())
     }
 
-    fn check_order(&mut self, response: &Response<'_>, returned: &Returned<'_>, kept: &[usize]) -> Result<(), String> {
+    fn check_order(
+        &mut self,
+        response: &Response<'_>,
+        returned: &AcceptedRows<'_>,
+        kept: &[usize],
+    ) -> Result<(), String> {
         let heights = heights_of(response, kept.iter().copied());
         let surplus = self.next.saturating_sub(self.subject.wanted.unwrap_or(u64::MAX)) as usize;
         let wanted = kept.iter().filter(|row| returned.rows.end - **row > surplus).count();

@@ -1,6 +1,6 @@
 //! Numbers that a response reports of itself, compared with its request.
 
-use super::looks::position;
+use super::pages::records_before;
 use crate::message::counted;
 use crate::query::snapshot::{PageRequest, Response};
 
@@ -28,7 +28,7 @@ pub fn check_echo(request: &PageRequest, response: &Response<'_>) -> Result<(), 
 pub fn check_count(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
     let rows = response.rows.len() as u64;
     match response.total {
-        Some(total) if rows > 0 && position(request, response.limit).saturating_add(rows) > total => {
+        Some(total) if rows > 0 && records_before(request, response.limit).saturating_add(rows) > total => {
             Err(format!("page {} has records beyond the {total} that the API counts", request.page))
         }
         _ => Ok(()),

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::looks::page_of_both;
+use super::pages::page_of_both;
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::{PageRequest, Response};
 

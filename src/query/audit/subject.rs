@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::growth::Seen;
+use super::growth::ReaderState;
 use crate::interface::Order;
 use crate::query::snapshot::{self, ListKind, ListReader};
 
@@ -40,7 +40,7 @@ impl End {
         let extent = match reader.end() {
             _ if !wants_more => Extent::Beginning,
             Some(snapshot::End::List) => Extent::Whole,
-            _ => Extent::Cut,
+            _ => Extent::Reachable,
         };
         Self { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), extent }
     }
@@ -59,14 +59,14 @@ pub enum Extent {
     Beginning,
     /// The records that can be had, although others may follow.
     #[default]
-    Cut,
+    Reachable,
 }
 
 /// Rows of a response that are about to be returned.
-pub struct Returned<'a> {
+pub struct AcceptedRows<'a> {
     /// Range of the rows that the reader accepted.
     pub rows: Range<usize>,
     /// Indices of the accepted rows that do not contradict the arguments; all of them if `None`.
     pub kept: Option<&'a [u32]>,
-    pub seen: Seen,
+    pub seen: ReaderState,
 }

@@ -10,7 +10,7 @@ mod short_pages;
 mod unreturned;
 
 use super::subject::Extent;
-use super::{End, ListAudit, Returned, Seen, Subject};
+use super::{AcceptedRows, End, ListAudit, ReaderState, Subject};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
 
@@ -93,7 +93,7 @@ fn take_as(
     let response =
         Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
     audit.note_records(&response);
-    audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen: Seen::default() })
+    audit.on_response(&request, &response, &AcceptedRows { rows: returned, kept: None, seen: ReaderState::default() })
 }
 
 /// Gives a page to the audit, all of whose rows are returned.
@@ -125,7 +125,7 @@ fn response_that_names_another_page_is_a_contradiction() {
     let rows = keys(&[1]);
     let response = Response { rows: &rows, page: Some(1), limit: None, total_pages: None, total: None };
     let request = PageRequest { page: 2, ..PageRequest::first(3) };
-    let returned = Returned { rows: 0..1, kept: None, seen: Seen::default() };
+    let returned = AcceptedRows { rows: 0..1, kept: None, seen: ReaderState::default() };
     let error = ListAudit::new(LIST, 0, &[]).on_response(&request, &response, &returned).unwrap_err();
     assert_eq!(error, "the response to page 2 says that it is page 1");
 }
@@ -235,7 +235,7 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
         // The list has grown meanwhile.
         (0..3).for_each(|_| look(&mut deleted, &heights(&[7]), 2).unwrap());
         assert!(!deleted.is_open(&WHOLE));
-        assert!(!read(subject, &rows).is_open(&End { extent: Extent::Cut, ..WHOLE }));
+        assert!(!read(subject, &rows).is_open(&End { extent: Extent::Reachable, ..WHOLE }));
     }
 }
 
@@ -284,7 +284,7 @@ fn row_that_was_dropped_is_not_looked_for() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     let rows = keys(&[1, 2]);
     let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: None };
-    let returned = Returned { rows: 0..2, kept: Some(&[0]), seen: Seen::default() };
+    let returned = AcceptedRows { rows: 0..2, kept: Some(&[0]), seen: ReaderState::default() };
     audit.on_response(&PageRequest::first(3), &response, &returned).unwrap();
     assert!(!audit.is_open(&WHOLE));
 }

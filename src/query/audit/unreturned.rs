@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::first_rows::FirstRows;
 use super::known::Known;
 use super::known_keys::KnownKeys;
-use super::looks::{page_of_both, position};
+use super::pages::{page_of_both, records_before};
 use super::repeats::count;
 use crate::message::{Hint, Message};
 use crate::query::snapshot::{PageRequest, Response, Rows};
@@ -38,7 +38,7 @@ struct Pair {
     /// Height of the lower one.
     height: Option<i64>,
     /// Height of the lower one, if the chain that has the upper one has it as well: both show their blocks, or none does.
-    settled: Option<i64>,
+    chain_height: Option<i64>,
 }
 
 impl Pair {
@@ -52,7 +52,7 @@ impl Pair {
             is_below_returned: false,
             is_ambiguous: false,
             height: None,
-            settled: None,
+            chain_height: None,
         }
     }
 
@@ -98,7 +98,7 @@ impl Unreturned {
         let returned: Vec<u64> = returned.collect();
         let has_blocks = discarded.has_blocks;
         let received = discarded.pairs.into_iter().chain(discarded.returned);
-        let received = received.map(|pair| Pair { settled: pair.settled.filter(|_| has_blocks), ..pair });
+        let received = received.map(|pair| Pair { chain_height: pair.chain_height.filter(|_| has_blocks), ..pair });
         let pairs = received.chain(returned.windows(2).map(|keys| Pair::of_keys(keys[0], keys[1])));
         let pairs = pairs.map(|pair| Pair {
             offset: 0,
@@ -132,8 +132,8 @@ impl Unreturned {
     fn pair(&self, rows: &dyn Rows, row: usize, offset: u64) -> Pair {
         let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && rows.block(row - 1).is_some());
         let height = rows.height(row);
-        let settled = if is_of_chain { height } else { None };
-        Pair { offset, height, settled, ..Pair::of_keys(rows.key(row - 1), rows.key(row)) }
+        let chain_height = if is_of_chain { height } else { None };
+        Pair { offset, height, chain_height, ..Pair::of_keys(rows.key(row - 1), rows.key(row)) }
     }
 
     /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`, with the records
@@ -148,7 +148,7 @@ impl Unreturned {
         latest: &[u64],
     ) {
         let rows = response.rows;
-        let position = position(request, response.limit);
+        let position = records_before(request, response.limit);
         let first = position.saturating_add_signed(drift.saturating_neg());
         let min_drift = self.min_drift.map_or(drift, |known| known.min(drift));
         self.min_drift = Some(min_drift);
@@ -202,7 +202,7 @@ impl Unreturned {
         if self.pairs.is_empty() {
             return self.first_rows.on_look(response, known);
         }
-        let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
+        let first = records_before(request, response.limit).saturating_add_signed(drift.saturating_neg());
         if self.shows_unreturned(&keys, first, response, known) {
             return false;
         }
@@ -210,7 +210,7 @@ impl Unreturned {
         let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
         let before = self.pairs.len();
         let removed = self.pairs.iter().filter(|pair| shown.contains(&pair.above));
-        self.lost = removed.filter_map(|pair| pair.settled).max().max(self.lost);
+        self.lost = removed.filter_map(|pair| pair.chain_height).max().max(self.lost);
         self.pairs.retain(|pair| !shown.contains(&pair.above));
         if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
             self.passed_pages += 1;

@@ -113,7 +113,7 @@ impl Follow {
         position: Position,
         end: Option<FollowState>,
     ) -> Result<Self, Error> {
-        plan.spec.until = end.as_ref().map(FollowState::position);
+        plan.spec.until = end.as_ref().map(FollowState::delivered_to);
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
         let oldest = OldestRecords::after(&position, &plan.query)?;
         let start = match position {

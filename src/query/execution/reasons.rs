@@ -103,7 +103,7 @@ pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Messa
     let mut reasons = fetcher.audit.doubts();
     let records = fetcher.list.returned();
     // More records than can be paged through are no contradiction: `limits` reports them. Nor are more than were wanted.
-    let may_have_more = fetcher.is_cut() || is_at_cap(query, fetcher);
+    let may_have_more = fetcher.was_stopped() || is_at_cap(query, fetcher);
     if let Some(total) = fetcher.list.contradicted_total()
         && !(total > records && may_have_more)
     {

@@ -219,7 +219,8 @@ impl Run {
     /// Contradictions, also of a list that was read to its end and of which no more is requested, and an unknown length.
     pub(super) fn doubts(&self) -> Vec<Message> {
         let mut reasons = self.output.report.contradictions();
-        let ended = self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.is_cut());
+        let ended =
+            self.fetchers.front().filter(|fetcher| fetcher.list.end() == Some(End::List) && !fetcher.was_stopped());
         reasons.extend(ended.into_iter().flat_map(|fetcher| contradictions(&self.query, fetcher)));
         if self.end() == Some(End::UnknownLength) {
             reasons.push(UNKNOWN_LENGTH.into());

@@ -10,7 +10,7 @@ use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::{Arguments, position};
+use crate::query::audit::{Arguments, records_before};
 use crate::query::follow::{Shown, facts};
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -85,7 +85,7 @@ fn count(query: &Query, request: &PageRequest, page: &Page) -> Option<RangeInclu
     if query.endpoint().limit == ResultLimit::LastYear || page.limit.is_some_and(|served| served != limit) {
         return None;
     }
-    let before = position(request, page.limit);
+    let before = records_before(request, page.limit);
     let rows = page.columns.rows() as u64;
     let length = match (page.total, page.total_pages) {
         (Some(total), _) => total..=total,

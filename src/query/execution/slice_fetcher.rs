@@ -15,7 +15,7 @@ use crate::decode::Page;
 use crate::interface::ApiErrorKind;
 use crate::message::counted;
 use crate::planted::Bug;
-use crate::query::audit::{self, ListAudit, Returned, Seen};
+use crate::query::audit::{self, AcceptedRows, ListAudit, ReaderState};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport, key_of_all};
 use crate::query::snapshot::{
@@ -237,8 +237,8 @@ impl SliceFetcher {
             let problem = "a partition has records that contradict the arguments, and would end too late without them";
             return Err(self.contradicted(problem.into()));
         }
-        let seen = Seen { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
-        let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows(), seen };
+        let seen = ReaderState { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
+        let returned = AcceptedRows { rows: accepted.rows.clone(), kept: selection.rows(), seen };
         if let Err(contradiction) = self.audit.on_response(request, &response, &returned) {
             self.reject(request, &response, select);
             return Err(self.contradicted(contradiction));
@@ -300,7 +300,7 @@ impl SliceFetcher {
     }
 
     /// True if the caller wanted no more records before the list had ended.
-    pub fn is_cut(&self) -> bool {
+    pub fn was_stopped(&self) -> bool {
         self.stopped == Stopped::BeforeEnd
     }
 

@@ -279,7 +279,7 @@ impl Follower {
     /// Checks, where following ends at a height, that what was delivered is what another follower delivered up to there.
     pub fn check_end(&self, end: &FollowState) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
-        let missing = (state.position() < end.position()).then_some(state.position() + 1);
+        let missing = (state.delivered_to() < end.delivered_to()).then_some(state.delivered_to() + 1);
         match state.difference(end).or(missing) {
             Some(height) => Err(self.spec.changed(height)),
             None => Ok(()),
@@ -379,7 +379,7 @@ impl Follower {
 
     /// The lowest height that is not delivered.
     pub fn first_due(&self) -> i64 {
-        self.state.as_ref().map_or(i64::MAX, |state| state.position().saturating_add(1))
+        self.state.as_ref().map_or(i64::MAX, |state| state.delivered_to().saturating_add(1))
     }
 
     pub(super) fn overlap(&self) -> Option<i64> {

@@ -17,8 +17,8 @@ const GROWN_PART: i64 = 8;
 const EMPTY_GROWTH: i64 = 8;
 
 impl Follower {
-    pub(super) fn position(&self) -> i64 {
-        self.state.as_ref().map_or(i64::MAX, FollowState::position)
+    pub(super) fn delivered_to(&self) -> i64 {
+        self.state.as_ref().map_or(i64::MAX, FollowState::delivered_to)
     }
 
     /// Height up to which ranges are read: those above may still change, or are read down.
@@ -31,7 +31,7 @@ impl Follower {
     /// True if height by height takes fewer requests than the rest of the reading. One that has begun continues.
     pub(super) fn is_range_cheaper(&self, depth: i64) -> bool {
         let pages_per_height = (self.density() / self.spec.page_size as f64).ceil().max(1.0);
-        let heights = (self.range_end() as f64 - self.position() as f64 + 1.0).max(1.0);
+        let heights = (self.range_end() as f64 - self.delivered_to() as f64 + 1.0).max(1.0);
         let range = match self.spec.ranges {
             Ranges::ByHeight => heights * pages_per_height,
             Ranges::List | Ranges::ByCount | Ranges::None => f64::INFINITY,
@@ -55,7 +55,7 @@ impl Follower {
         let top = self.round.reading.top().unwrap_or(i64::MAX);
         let reached = self.round.reading.complete_from();
         let reachable = reached.saturating_add(top.saturating_sub(reached) / GROWN_PART);
-        let is_worth = self.spec.ranges == Ranges::ByHeight && reachable - 1 > self.position();
+        let is_worth = self.spec.ranges == Ranges::ByHeight && reachable - 1 > self.delivered_to();
         self.round.reachable = is_worth.then_some(reachable);
         self.begin_ranges();
     }
@@ -76,7 +76,7 @@ impl Follower {
 
     /// True if ranges begin at the beginning: a request for each height below the first block is too many.
     pub(super) fn needs_oldest(&self) -> bool {
-        let is_beginning = self.state.as_ref().is_some_and(|state| state.position() < 0);
+        let is_beginning = self.state.as_ref().is_some_and(|state| state.delivered_to() < 0);
         self.spec.ranges == Ranges::ByHeight && is_beginning && self.round.beginning == Probe::NotYet
     }
 
@@ -92,10 +92,10 @@ impl Follower {
     /// The next range begins with the last height that is known, which it verifies.
     fn next_range(&mut self) {
         let Some(state) = &self.state else { return };
-        let first = state.position().saturating_add(1);
+        let first = state.delivered_to().saturating_add(1);
         let low = match (self.spec.ranges, state.highest()) {
             // A request for each height without records is too many.
-            (Ranges::ByHeight, None) => state.verified_from().max(state.position()),
+            (Ranges::ByHeight, None) => state.verified_from().max(state.delivered_to()),
             _ => state.verified_from(),
         };
         let low = low.min(first).min(state.overlap().map_or(first, |overlap| overlap.height)).max(0);
@@ -116,10 +116,10 @@ impl Follower {
                 // A request for each height below the known ones is too many.
                 _ => state.from(i64::MIN).map_or(changed, |lowest| lowest.min(changed)),
             };
-            self.phase = Phase::Fork { low, high: state.position() };
+            self.phase = Phase::Fork { low, high: state.delivered_to() };
             return Ok(Vec::new());
         }
-        let first = state.position().saturating_add(1);
+        let first = state.delivered_to().saturating_add(1);
         let mut event = Self::deliver(&self.spec, state, &reading, up_to);
         if up_to < first && up_to < self.range_end() {
             // Known heights fill the range: it ends with the first new one, however many records that has.
@@ -130,7 +130,7 @@ impl Follower {
         } else if up_to < self.round.target {
             self.phase = Phase::Resting { until: Duration::ZERO };
         } else {
-            let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.position());
+            let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.delivered_to());
             self.discarded = Responses::default();
             self.rest_after(last);
             if let (Some(event), Some(state)) = (&mut event, &self.state) {

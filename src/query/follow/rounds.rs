@@ -47,7 +47,7 @@ impl Follower {
         self.round.target = self.target(top);
         self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
-        let is_held = self.state.as_ref().is_none_or(|state| state.position() < top);
+        let is_held = self.state.as_ref().is_none_or(|state| state.delivered_to() < top);
         let last = self.state.as_ref().and_then(FollowState::last_round);
         // The page is that of the last round: nothing was listed since, and only what was held back then can be due.
         if let Some(last) = last.filter(|last| (last.first_page, last.top) == (self.round.first_page, top))
@@ -63,16 +63,16 @@ impl Follower {
         }
         let Some(state) = &self.state else {
             let mut state = FollowState::start_after(self.round.target.max(self.spec.low - 1));
-            state.set_last_round(self.last_round(top, state.position()));
+            state.set_last_round(self.last_round(top, state.delivered_to()));
             self.state = Some(state.clone());
             self.rest();
             return Ok(vec![Event { kind: EventKind::Moved, state }]);
         };
         // With undone changes, the heights that may have changed are read again even if no other is due.
-        if self.spec.changes == Changes::Held && self.round.target <= state.position() {
+        if self.spec.changes == Changes::Held && self.round.target <= state.delivered_to() {
             // Nothing is due: what the page shows is compared, and no more is read.
             let step = self.compare_held();
-            let last = self.last_round(top, state.position());
+            let last = self.last_round(top, state.delivered_to());
             self.rest_after(last);
             return step;
         }
@@ -175,7 +175,7 @@ impl Follower {
 
     /// The lowest delivered height that may have changed since: the chain had one more when it was delivered last.
     pub(super) fn unsettled(&self, state: &FollowState, stop: Stop) -> Option<i64> {
-        let head = state.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
+        let head = state.delivered_to().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
         let lowest = head.saturating_sub(self.spec.settle);
         match (self.spec.changes, stop) {
             (Changes::Held, _) => None,
@@ -230,7 +230,7 @@ impl Follower {
 
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
     fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
-        let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
+        let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.delivered_to();
         // Reading down would end in ranges, and these begin at the first block: an unknown height fails before the reading.
         if self.round.pages == 1 && self.needs_oldest() && self.is_too_long_to_read_down(stop) {
             self.phase = Phase::OldestFirst;
@@ -355,7 +355,7 @@ impl Follower {
         let Some(mut state) = self.state.take() else { return events };
         let top = self.round.reading.top().unwrap_or(i64::MIN);
         events.extend(Self::deliver(&self.spec, &mut state, &self.round.reading, self.round.target));
-        state.set_last_round(self.last_round(top, state.position()));
+        state.set_last_round(self.last_round(top, state.delivered_to()));
         // A follower that continues after the last event knows the first page that led to it.
         if let Some(last) = events.last_mut() {
             last.state = state.clone();
@@ -367,7 +367,7 @@ impl Follower {
     }
 
     pub(super) fn deliver(spec: &FollowSpec, state: &mut FollowState, reading: &Reading, up_to: i64) -> Option<Event> {
-        let above = state.position();
+        let above = state.delivered_to();
         if up_to <= above {
             return None;
         }

@@ -149,7 +149,7 @@ impl FollowState {
         Self { beginning, ..self }
     }
 
-    pub fn position(&self) -> i64 {
+    pub fn delivered_to(&self) -> i64 {
         self.position
     }
 

@@ -161,7 +161,7 @@ impl RankedReader {
         let moved = if self.pass > 1 {
             fresh.len() as u64
         } else {
-            let before = (request.page - 1).saturating_mul(self.list.snapshot.page_rows());
+            let before = request.position_by(self.list.snapshot.page_rows());
             let of_earlier_run = self.earlier.saturating_sub(before).min(keys.len() as u64);
             (keys.len() as u64 - fresh.len() as u64).abs_diff(of_earlier_run)
         };

@@ -20,7 +20,7 @@ pub(super) trait Reader {
     fn allow_ahead(&mut self, page: u64) -> bool {
         let list = self.list_mut();
         // In a run of equal records from the head on, nothing would show where a page belongs.
-        if list.snapshot.is_run() || !list.has_page(page) {
+        if list.snapshot.lacks_distinct_key() || !list.has_page(page) {
             return false;
         }
         // A record may be added in the middle of the list between responses that arrive in another order.

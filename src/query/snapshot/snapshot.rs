@@ -181,7 +181,7 @@ impl Snapshot {
 
     /// True if the records so far contain no anchor that would not be mistaken for the record above it, if one record
     /// below it were deleted.
-    pub(super) fn is_run(&self) -> bool {
+    pub(super) fn lacks_distinct_key(&self) -> bool {
         self.anchors.iter().flatten().all(|(offset, _)| *offset == 0)
     }
 
@@ -225,7 +225,7 @@ impl Snapshot {
     /// Adds the first record that differs from those at the head, if these are equal.
     pub(super) fn add_first_difference(&mut self, offset: u64, keys: impl Iterator<Item = u64>) {
         let Some(first) = self.first else { return };
-        if self.is_run() {
+        if self.lacks_distinct_key() {
             let different = (offset..).zip(keys).find(|(_, key)| *key != first);
             self.anchors.extend(different.map(|record| vec![record]));
         }

@@ -235,7 +235,7 @@ impl ListState {
     }
 
     /// True if this response ends where the API returns no more of a longer list.
-    pub fn is_cut(&self, view: &View<'_>) -> bool {
+    pub fn is_at_window_end(&self, view: &View<'_>) -> bool {
         let is_below_window = self.snapshot.length.exact().is_some_and(|length| length < view.window);
         view.is_at_window(self.spec.result_window) && !(is_below_window && self.is_read())
     }
@@ -257,7 +257,7 @@ impl ListState {
         if self.has_all(view) || view.is_last() && (is_as_counted || is_window) {
             let is_unknown = self.snapshot.length.exact().is_none() && view.pages.is_none();
             let unless_cut = if is_unknown { End::UnknownLength } else { End::List };
-            return Ok(Some(if self.is_cut(view) { End::ResultWindow } else { unless_cut }));
+            return Ok(Some(if self.is_at_window_end(view) { End::ResultWindow } else { unless_cut }));
         }
         if view.is_last() { Err(self.too_short()) } else { Ok(None) }
     }

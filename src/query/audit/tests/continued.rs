@@ -113,8 +113,8 @@ fn growth_of_a_list_without_hashes_after_a_cursor_is_compared_with_its_first_pag
         let mut show = |request: PageRequest, rows: &[i64], total: u64, returned| {
             let rows = WithoutHash(rows.to_vec());
             let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(9), total: Some(total) };
-            let seen = Seen { length: Some(4), drift: 0 };
-            audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen }).unwrap();
+            let seen = ReaderState { length: Some(4), drift: 0 };
+            audit.on_response(&request, &response, &AcceptedRows { rows: returned, kept: None, seen }).unwrap();
             audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
         };
         show(PageRequest { page: 2, ..PageRequest::first(3) }, &[6], 4, 0..1);

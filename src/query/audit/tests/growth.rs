@@ -11,8 +11,8 @@ fn growth_of(responses: &[(u64, u64)]) -> ListAudit {
         let request = audit.next_request(&WHOLE).unwrap_or(PageRequest::first(1));
         let rows = keys(&[*key]);
         let response = Response { rows: &rows, page: None, limit: Some(1), total_pages: Some(*length), total: None };
-        let seen = Seen { length: Some(4), drift: 0 };
-        audit.on_response(&request, &response, &Returned { rows: 0..0, kept: None, seen }).unwrap();
+        let seen = ReaderState { length: Some(4), drift: 0 };
+        audit.on_response(&request, &response, &AcceptedRows { rows: 0..0, kept: None, seen }).unwrap();
     }
     assert!(!audit.is_open(&WHOLE));
     audit
@@ -29,13 +29,13 @@ fn growth_by_a_record_that_equals_one_of_the_first_page_is_not_doubtful() {
     for shows_both in [false, true] {
         let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
         take(&mut audit, 1, &keys(&[1, 2]), 1).unwrap();
-        let seen = Seen { length: Some(2), drift: 0 };
+        let seen = ReaderState { length: Some(2), drift: 0 };
         let mut show = |request: PageRequest, rows: &[u64], length| {
             let rows = keys(rows);
             let pages = Some(length).filter(|_| request.limit == 1).or(Some(1));
             let response =
                 Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: pages, total: None };
-            audit.on_response(&request, &response, &Returned { rows: 0..0, kept: None, seen }).unwrap();
+            audit.on_response(&request, &response, &AcceptedRows { rows: 0..0, kept: None, seen }).unwrap();
         };
         show(PageRequest::first(1), &[1], 2);
         if shows_both {
@@ -74,8 +74,8 @@ fn growth_that_shows_an_older_record_is_compared_with_the_first_page() {
         let mut take = |request: PageRequest, rows: &Page, returned: usize| {
             let total_pages = Some(if request.limit == 1 { 6 } else { 1 });
             let response = Response { rows, page: None, limit: Some(request.limit), total_pages, total: None };
-            let seen = Seen { length: Some(3), drift: 0 };
-            audit.on_response(&request, &response, &Returned { rows: 0..returned, kept: None, seen })?;
+            let seen = ReaderState { length: Some(3), drift: 0 };
+            audit.on_response(&request, &response, &AcceptedRows { rows: 0..returned, kept: None, seen })?;
             Ok::<_, String>(audit.next_request(&WHOLE).map(|request| (request.page, request.limit)))
         };
         assert_eq!(take(PageRequest::first(3), &heights(&[9, 8, 7]), 3), Ok(None));
@@ -99,8 +99,8 @@ fn part_of_the_service_that_knows_no_growth_shows_no_older_record() {
         let rows = self::heights(heights);
         let total_pages = Some(total_pages);
         let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
-        let seen = Seen { length: Some(4), drift: 0 };
-        audit.on_response(&request, &response, &Returned { rows: 0..returned, kept: None, seen }).unwrap();
+        let seen = ReaderState { length: Some(4), drift: 0 };
+        audit.on_response(&request, &response, &AcceptedRows { rows: 0..returned, kept: None, seen }).unwrap();
         audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
     };
     assert_eq!(take(PageRequest::first(3), &[9, 8, 7], 2, 3), None);
@@ -130,8 +130,8 @@ fn first_records_that_were_replaced_above_one_of_their_height_are_a_contradictio
             let request = PageRequest { page, ..PageRequest::first(3) };
             let response =
                 Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(2), total: Some(total) };
-            let seen = Seen { length: Some(5), drift: 0 };
-            audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen })
+            let seen = ReaderState { length: Some(5), drift: 0 };
+            audit.on_response(&request, &response, &AcceptedRows { rows: returned, kept: None, seen })
         };
         show(1, &[1, 2, 3], 5, 0..3).unwrap();
         show(2, &[4, 5], 5, 0..2).unwrap();
@@ -142,8 +142,8 @@ fn first_records_that_were_replaced_above_one_of_their_height_are_a_contradictio
     let mut show = |rows: &[(u64, i64, u64)], returned| {
         let rows = Page(rows.to_vec());
         let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: Some(2) };
-        let seen = Seen { length: Some(2), drift: 0 };
-        audit.on_response(&PageRequest::first(3), &response, &Returned { rows: returned, kept: None, seen })
+        let seen = ReaderState { length: Some(2), drift: 0 };
+        audit.on_response(&PageRequest::first(3), &response, &AcceptedRows { rows: returned, kept: None, seen })
     };
     show(&[(1, 8, 0), (2, 7, 0)], 0..2).unwrap();
     show(&[(9, 8, 0), (2, 7, 0)], 0..0).unwrap();

@@ -129,7 +129,7 @@ fn record_that_a_response_shows_between_two_returned_ones_of_a_list_with_equal_o
         audit.on_response(
             &PageRequest::first(3),
             &response,
-            &Returned { rows: returned, kept: None, seen: Seen::default() },
+            &AcceptedRows { rows: returned, kept: None, seen: ReaderState::default() },
         )
     };
     take(&[9, 9, 7], 0..3).unwrap();
@@ -187,8 +187,8 @@ fn first_record_that_is_gone_while_its_block_is_there_contradicts_the_list() {
         let rows = Page(top.to_vec());
         let request = PageRequest { page, ..PageRequest::first(3) };
         let response = Response { rows: &rows, page: None, limit: None, total_pages: None, total: None };
-        let seen = Seen { drift, ..Seen::default() };
-        audit.on_response(&request, &response, &Returned { rows: 0..0, kept: None, seen })
+        let seen = ReaderState { drift, ..ReaderState::default() };
+        audit.on_response(&request, &response, &AcceptedRows { rows: 0..0, kept: None, seen })
     };
     assert!(shown(&[(2, 9, 90), (3, 8, 80)], 1, -1).unwrap_err().contains("others of their block are"));
     // The whole block was replaced, or the list has grown.

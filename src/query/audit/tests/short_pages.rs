@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BEGINNING: End = End { extent: Extent::Cut, ..WHOLE };
+const BEGINNING: End = End { extent: Extent::Reachable, ..WHOLE };
 
 /// The audit of three records of a longer list, whose first page has two of the three that it says.
 fn read() -> ListAudit {
@@ -69,7 +69,7 @@ fn pages_of_the_size_that_they_say_need_no_look() {
     let mut small = ListAudit::new(LIST, 0, &[]);
     let rows = keys(&[1, 2]);
     let response = Response { rows: &rows, page: Some(1), limit: Some(2), total_pages: Some(4), total: None };
-    let returned = Returned { rows: 0..2, kept: None, seen: Seen::default() };
+    let returned = AcceptedRows { rows: 0..2, kept: None, seen: ReaderState::default() };
     small.on_response(&PageRequest::first(3), &response, &returned).unwrap();
     assert!([full, last, small].iter().all(|audit| !audit.is_open(&BEGINNING)));
 }

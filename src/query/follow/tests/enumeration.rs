@@ -131,7 +131,7 @@ impl Case<'_> {
         self.counts.longest = self.counts.longest.max(steps);
         let spec = run.follower.spec();
         let target = chain.head() - if spec.changes == Changes::Held { spec.settle.max(1) } else { 1 };
-        let position = run.follower.state().map(|state| state.position());
+        let position = run.follower.state().map(|state| state.delivered_to());
         let list = chain.list().into_iter().rev().filter_map(|row| Some((row.height?, row.key)));
         let wanted: Vec<_> = list.filter(|(height, _)| *height > self.start && *height <= target).collect();
         // A round that requests only the head of the chain keeps its position.

@@ -35,7 +35,7 @@ fn heights_beyond_the_window_are_read_by_height() {
             finish(&mut run, &chain).unwrap();
             let above = if changes == Changes::Held { 17 } else { 18 };
             assert_eq!(run.consumer, run.expected(above));
-            assert_eq!(run.follower.state().unwrap().position(), if changes == Changes::Held { 57 } else { 58 });
+            assert_eq!(run.follower.state().unwrap().delivered_to(), if changes == Changes::Held { 57 } else { 58 });
         }
     }
 }
@@ -190,7 +190,7 @@ fn a_reorganization_is_undone_where_heights_are_read_one_by_one() {
     run.restart();
     finish(&mut run, &chain).unwrap();
     assert_eq!(run.consumer, run.expected(-1));
-    assert_eq!((run.undos, run.follower.state().unwrap().position()), (1, 49));
+    assert_eq!((run.undos, run.follower.state().unwrap().delivered_to()), (1, 49));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_sparse_list_settles_by_the_head_of_the_chain() {
     (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
     let wait = |run: &mut Run, chain: &Chain| while run.step(chain).unwrap() != Stepped::Waited {};
     wait(&mut run, &chain);
-    assert_eq!(run.follower.state().unwrap().position(), 10);
+    assert_eq!(run.follower.state().unwrap().delivered_to(), 10);
     chain.apply(Change::Grow);
     wait(&mut run, &chain);
     assert!(run.consumer.is_empty());

@@ -355,7 +355,7 @@ impl Run {
             }
             EventKind::Moved => {}
         }
-        self.settled = Some((self.down.lists.clone(), event.state.position()));
+        self.settled = Some((self.down.lists.clone(), event.state.delivered_to()));
         self.cursor = Some(event.state.clone());
     }
 

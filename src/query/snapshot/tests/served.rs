@@ -2,7 +2,7 @@
 
 use super::super::spec::Rows;
 use super::super::{Accepted, ListReader, PageRequest, Purpose, Response};
-use crate::query::audit::{ListAudit, Returned, Seen};
+use crate::query::audit::{AcceptedRows, ListAudit, ReaderState};
 
 /// A record: unique, with a key that others of the same height may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl Served {
             _ => reader.on_response(request, &response).map_err(|error| error.to_string())?,
         };
         if let Some(audit) = audit {
-            let seen = Seen { length: reader.snapshot().length.exact(), drift: reader.drift() };
-            audit.on_response(request, &response, &Returned { rows: accepted.rows.clone(), kept: None, seen })?;
+            let seen = ReaderState { length: reader.snapshot().length.exact(), drift: reader.drift() };
+            audit.on_response(request, &response, &AcceptedRows { rows: accepted.rows.clone(), kept: None, seen })?;
         }
         Ok(accepted)
     }

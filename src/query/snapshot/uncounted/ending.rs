@@ -23,7 +23,7 @@ impl UncountedReader {
         if self.earlier.is_some() {
             return Err(self.first_page_error());
         }
-        if self.list.is_cut(view) {
+        if self.list.is_at_window_end(view) {
             if !self.continue_below(view) {
                 self.list.end_with(End::ResultWindow);
             }

@@ -11,7 +11,7 @@ pub fn page_of_both(first: u64, second: u64, max_page_size: u64) -> Option<PageR
 }
 
 /// Number of records before a page, as far as its request and its response show.
-pub fn position(request: &PageRequest, served: Option<u64>) -> u64 {
+pub fn records_before(request: &PageRequest, served: Option<u64>) -> u64 {
     let page_rows = served.filter(|rows| (1..request.limit).contains(rows)).unwrap_or(request.limit);
     request.position_by(page_rows)
 }

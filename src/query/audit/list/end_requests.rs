@@ -64,7 +64,7 @@ impl ListAudit {
 
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        end.extent != Extent::Cut && self.unreturned.may_follow(self.known(end.extent))
+        end.extent != Extent::Reachable && self.unreturned.may_follow(self.known(end.extent))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
