@@ -87,7 +87,7 @@ struct Auto {
     sent: SentRequests,
 }
 
-/// How far the limit of the service has been found. `decreased` is the time of the last decrease of the rate.
+/// Progress of the search for the limit of the service. `decreased` is the time of the last decrease of the rate.
 #[derive(Clone, Copy, Debug, Default)]
 enum Search {
     /// Without a throttle: every good response raises the rate.

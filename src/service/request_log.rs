@@ -144,7 +144,7 @@ impl fmt::Debug for RequestLog {
 }
 
 /// Entries lose their credentials when they are first shown: to look for them takes longer than most responses, and of
-/// most requests nobody reads the entry.
+/// most requests the entry is not read.
 #[derive(Default)]
 struct Held {
     entries: VecDeque<RequestEntry>,

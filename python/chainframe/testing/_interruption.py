@@ -112,5 +112,5 @@ def _is_within(module: str, packages: frozenset[str]) -> bool:
 
 @cache
 def _points(code: CodeType) -> frozenset[int]:
-    # Each process that is interrupted looks at all functions anew; `dis.get_instructions` takes thirty times as long.
+    # Each process that is interrupted looks at all functions again; `dis.get_instructions` takes thirty times as long.
     return frozenset(2 * index for index, operation in enumerate(code.co_code[::2]) if operation in OPCODES)

@@ -18,7 +18,7 @@ pub struct FileFill {
     pieces: PieceRule,
 }
 
-/// What a file has at most.
+/// Limits of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct FileLimits {
     pub rows: usize,
@@ -75,7 +75,7 @@ impl FileFill {
         self.pieces.is_due(requests)
     }
 
-    /// The rows that waited were taken, after so many requests.
+    /// Notes that the rows that waited were taken, after a number of requests of this run.
     pub fn on_taken(&mut self, requests: u64) {
         self.pieces.taken(requests);
     }
