@@ -5,7 +5,7 @@ use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::query::audit::Subject;
 use crate::query::request::Query;
-use crate::query::snapshot::{FirstPage, ListKind, ListSpec, Response, Tuning};
+use crate::query::snapshot::{FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning};
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
 pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
@@ -49,5 +49,25 @@ pub(super) fn response(page: &Page) -> Response<'_> {
         // Some services report 0 pages in place of none.
         total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
         total: page.total,
+    }
+}
+
+/// True if an empty response would contradict what is known of the list.
+pub(super) fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
+    match request.purpose {
+        Purpose::Probe => request.page == 1,
+        // They are requested where the list is expected to have moved to.
+        Purpose::FinalLook => false,
+        // The pages of one block had records.
+        Purpose::Audit => list.spec().kind == ListKind::Fixed && request.position() < list.returned(),
+        // The last page of a list has at least one record.
+        Purpose::Records => {
+            let position = request.position();
+            let is_listed = position < list.snapshot().min_length || list.is_announced(request.page);
+            // Another pass finds what a ranked list has left.
+            let is_ranked = list.spec().kind == ListKind::Ranked;
+            let is_known = request.height_bound.is_none() && !is_ranked && is_listed;
+            is_known && !list.spec().is_beyond_window(request)
+        }
     }
 }

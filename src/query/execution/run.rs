@@ -26,7 +26,7 @@ use super::resolve::resolve;
 use super::set::{Begin, Set};
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
-use super::slice_fetcher::{Discarded, SliceFetcher};
+use super::slice_fetcher::{Discarded, NextResponse, SliceFetcher};
 use crate::client::{Error, log};
 use crate::decode;
 use crate::message::Message;
@@ -326,17 +326,18 @@ impl Run {
                 // The response to the request for a later page has come: there is room for another request.
                 () = responses.notified() => continue,
             };
-            let response = match response {
-                Some(Err(Error::Empty { .. })) if self.is_at_new_range() => {
+            let (request, page) = match response {
+                Err(Error::Empty { .. }) if self.is_at_new_range() => {
                     // Only the count of all records says that the page has some.
                     self.give_up();
                     continue;
                 }
-                Some(response) => response?,
-                None if self.conclude(is_stopped)? => continue,
-                None => return Ok(None),
+                Ok(NextResponse::Page(request, page)) => (request, page),
+                Ok(NextResponse::BeyondWindow) => continue,
+                Ok(NextResponse::None) if self.conclude(is_stopped)? => continue,
+                Ok(NextResponse::None) => return Ok(None),
+                Err(error) => return Err(error),
             };
-            let Some((request, page)) = response else { continue };
             let Some(page) = self.on_response(request, page)? else { continue };
             // An empty list is one empty page.
             if page.columns.rows() > 0 || (self.query.slices().count() == 1 && page.number == 1) {

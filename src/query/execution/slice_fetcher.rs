@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::fetch::fetch;
 use super::fetch_task::{FetchTask, ResponseSize};
-use super::list_spec::{list_spec, response, subject};
+use super::list_spec::{list_spec, must_have_rows, response, subject};
 use super::selection::Selection;
 use crate::client::Error;
 use crate::columns::Columns;
@@ -19,7 +19,7 @@ use crate::query::audit::{self, AcceptedRows, ListAudit, ReaderState};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, KeyedRows, SharedReport, key_of_all};
 use crate::query::snapshot::{
-    Accepted, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response,
+    Accepted, FirstPage, ListCheckpoint, ListReader, ListSpec, PageRequest, Purpose, Response,
 };
 
 /// Responses that may be held or awaited for each request in flight.
@@ -35,6 +35,24 @@ enum Stopped {
     BeforeEnd,
 }
 
+/// Result of the wait for the next response.
+pub(super) enum NextResponse {
+    Page(PageRequest, Page),
+    /// The API refused a page beyond its result window, where the list ends.
+    BeyondWindow,
+    /// No request is in flight.
+    None,
+}
+
+/// Records of a lookup's response that an earlier run delivered.
+struct Skipped {
+    count: u64,
+    /// Common key of them.
+    key: Option<u64>,
+    /// Common key of all records of that response.
+    key_of_all: Option<u64>,
+}
+
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
@@ -42,10 +60,8 @@ pub(super) struct SliceFetcher {
     pub audit: ListAudit,
     /// Requests whose responses were not taken yet.
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
-    /// Records of a lookup's first response that were delivered before this run.
-    pub skip: u64,
-    /// Common key of the records that are skipped, and that of all records of that response.
-    skipped: Vec<u64>,
+    /// Where this is the lookup of a cursor.
+    skipped: Option<Skipped>,
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
@@ -63,7 +79,7 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query, wanted), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skip: 0, skipped: Vec::new(), stopped: Stopped::No, announced: None }
+        Self { slice, list, audit, in_flight, skipped: None, stopped: Stopped::No, announced: None }
     }
 
     /// Returns the records that were received of the slice, which is not read on.
@@ -90,8 +106,10 @@ impl SliceFetcher {
             let height = cursor.height.filter(|_| cursor.offset > 0);
             fetcher.audit = audit.below(height).after_block(cursor.block).with_repeats(&cursor.repeats);
         } else {
-            fetcher.skip = cursor.offset;
-            fetcher.skipped.clone_from(&cursor.latest);
+            let key = cursor.latest.first().copied();
+            let key_of_all = cursor.latest.get(1).copied();
+            let skipped = Skipped { count: cursor.offset, key, key_of_all };
+            fetcher.skipped = (skipped.count > 0).then_some(skipped);
         }
         fetcher
     }
@@ -103,17 +121,20 @@ impl SliceFetcher {
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
     }
 
+    /// Number of records of a lookup's response that an earlier run delivered.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.as_ref().map_or(0, |skipped| skipped.count)
+    }
+
     /// Fails if a lookup does not begin with the records that an earlier run delivered of it: their number alone shows no
     /// position if a log was added or removed, or the order is another one.
     pub fn check_skipped(&mut self, rows: &Columns) -> Result<(), Error> {
-        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
-        if skip == 0 {
-            return Ok(());
-        }
-        let problem = if skip > rows.rows() || self.skipped.first() != Some(&key_of_all(&rows.slice(0, skip))) {
-            let records = counted(self.skip, "record");
+        let Some(Skipped { count, key, key_of_all: all }) = self.skipped else { return Ok(()) };
+        let skip = usize::try_from(count).unwrap_or(usize::MAX);
+        let problem = if skip > rows.rows() || key != Some(key_of_all(&rows.slice(0, skip))) {
+            let records = counted(count, "record");
             format!("the response does not begin with the {records} that an earlier run returned of it")
-        } else if self.skipped.get(1).is_some_and(|all| *all != key_of_all(rows)) {
+        } else if all.is_some_and(|all| all != key_of_all(rows)) {
             "the response has other records than the one that an earlier run received".into()
         } else {
             return Ok(());
@@ -318,29 +339,32 @@ impl SliceFetcher {
         self.in_flight.front().is_some_and(|(_, task)| task.handle.is_finished())
     }
 
-    /// Returns the next response with its request, or `None` if none is in flight. Cancel-safe: a response that was
-    /// waited for is returned by the next call.
-    pub async fn next_response(&mut self) -> Option<Result<Option<(PageRequest, Page)>, Error>> {
-        if Bug::ResponseLostOnCancel.is_planted() {
-            let (request, mut task) = self.in_flight.pop_front()?;
-            return Some((&mut task.handle).await.ok()?.map(|page| Some((request, page))));
+    /// Returns the next response with its request. Cancel-safe: a response that was waited for is returned by the next call.
+    pub async fn next_response(&mut self) -> Result<NextResponse, Error> {
+        if Bug::ResponseLostOnCancel.is_planted()
+            && let Some((request, mut task)) = self.in_flight.pop_front()
+        {
+            return Ok(match (&mut task.handle).await {
+                Ok(page) => NextResponse::Page(request, page?),
+                Err(_) => NextResponse::None,
+            });
         }
-        let (request, task) = self.in_flight.front_mut()?;
+        let Some((request, task)) = self.in_flight.front_mut() else { return Ok(NextResponse::None) };
         let request = *request;
         let fetched = (&mut task.handle).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
         match fetched {
             Ok(page) => {
                 self.in_flight.pop_front();
-                Some(Ok(Some((request, page))))
+                Ok(NextResponse::Page(request, page))
             }
             Err(error) => {
                 // Sent again if the caller continues.
                 self.cancel_in_flight();
                 if !self.list.spec().is_beyond_window(&request) || !is_refusal(&error) {
-                    return Some(Err(error));
+                    return Err(error);
                 }
                 self.list.end_at_window();
-                Some(Ok(None))
+                Ok(NextResponse::BeyondWindow)
             }
         }
     }
@@ -357,25 +381,5 @@ fn is_refusal(error: &Error) -> bool {
         Error::Service(error) => matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::NotFound),
         Error::Empty { .. } => true,
         _ => false,
-    }
-}
-
-/// True if an empty response would contradict what is known of the list.
-fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
-    match request.purpose {
-        Purpose::Probe => request.page == 1,
-        // They are requested where the list is expected to have moved to.
-        Purpose::FinalLook => false,
-        // The pages of one block had records.
-        Purpose::Audit => list.spec().kind == ListKind::Fixed && request.position() < list.returned(),
-        // The last page of a list has at least one record.
-        Purpose::Records => {
-            let position = request.position();
-            let is_listed = position < list.snapshot().min_length || list.is_announced(request.page);
-            // Another pass finds what a ranked list has left.
-            let is_ranked = list.spec().kind == ListKind::Ranked;
-            let is_known = request.height_bound.is_none() && !is_ranked && is_listed;
-            is_known && !list.spec().is_beyond_window(request)
-        }
     }
 }

@@ -249,8 +249,7 @@ impl Follower {
     pub fn on_verified(&mut self) -> Step {
         let Phase::Verify(conclusion) = self.phase else { return Ok(Vec::new()) };
         if self.spec.proof == RoundProof::Recheck && !Bug::FinalLookSkipped.is_planted() {
-            self.phase = Phase::Recheck(conclusion, 1);
-            return Ok(Vec::new());
+            return self.go_to(Phase::Recheck(conclusion, 1));
         }
         let concluded = self.conclude(conclusion);
         self.fail_on_error(concluded)
@@ -269,10 +268,7 @@ impl Follower {
             }
             // Not a failure: the round is repeated.
             Rechecked::Different => Err(self.spec.drift()),
-            Rechecked::NotVisible => {
-                self.phase = Phase::Recheck(conclusion, page + 1);
-                Ok(Vec::new())
-            }
+            Rechecked::NotVisible => self.go_to(Phase::Recheck(conclusion, page + 1)),
         }
     }
 

@@ -116,8 +116,8 @@ impl Follower {
                 // A request for each height below the known ones is too many.
                 _ => state.from(i64::MIN).map_or(changed, |lowest| lowest.min(changed)),
             };
-            self.phase = Phase::Fork { low, high: state.delivered_to() };
-            return Ok(Vec::new());
+            let high = state.delivered_to();
+            return self.go_to(Phase::Fork { low, high });
         }
         let first = state.delivered_to().saturating_add(1);
         let mut event = Self::deliver(&self.spec, state, &reading, up_to);

@@ -58,8 +58,7 @@ impl Follower {
         }
         // Records above the position are due by the height of the chain's head, not by that of the newest record.
         if may_probe && is_held {
-            self.phase = Phase::Head;
-            return Ok(Vec::new());
+            return self.go_to(Phase::Head);
         }
         let Some(state) = &self.state else {
             let mut state = FollowState::start_after(self.round.target.max(self.spec.low - 1));
@@ -120,8 +119,7 @@ impl Follower {
     fn on_lost_records(&mut self, stop: Stop) -> Step {
         if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
             // By a later head they may be old enough.
-            self.phase = Phase::Head;
-            return Ok(Vec::new());
+            return self.go_to(Phase::Head);
         }
         self.round.target = self.target(i64::MIN);
         self.phase = Phase::ReadDown;
@@ -135,6 +133,12 @@ impl Follower {
         let is_young = |state: &&FollowState| state.highest().is_some_and(|highest| highest >= recent);
         let unsettled = self.state.as_ref().filter(is_young).and_then(|state| self.unsettled(state, Stop::List));
         unsettled.map_or(recent, |lowest| lowest.min(recent))
+    }
+
+    /// Goes on to a phase, without events.
+    pub(super) fn go_to(&mut self, phase: Phase) -> Step {
+        self.phase = phase;
+        Ok(Vec::new())
     }
 
     /// Ends a round that delivers nothing.
@@ -204,8 +208,7 @@ impl Follower {
         }
         if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
             // The head may have moved back.
-            self.phase = Phase::Head;
-            return Ok(Vec::new());
+            return self.go_to(Phase::Head);
         }
         if state.has_forgotten_all_below(changed) {
             return self.verify(Conclusion::Changed(changed));
@@ -222,8 +225,7 @@ impl Follower {
     /// Proves that the pages are of one instant, which one page always is.
     fn verify(&mut self, conclusion: Conclusion) -> Step {
         if self.round.pages > 1 {
-            self.phase = Phase::Verify(conclusion);
-            return Ok(Vec::new());
+            return self.go_to(Phase::Verify(conclusion));
         }
         self.conclude(conclusion)
     }
@@ -233,27 +235,25 @@ impl Follower {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.delivered_to();
         // Reading down would end in ranges, and these begin at the first block: an unknown height fails before the reading.
         if self.round.pages == 1 && self.needs_oldest() && self.is_too_long_to_read_down(stop) {
-            self.phase = Phase::OldestFirst;
-            return Ok(Vec::new());
+            return self.go_to(Phase::OldestFirst);
         }
         match stop {
-            Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
-            Stop::Page(_) if can_range && self.is_too_large(depth) => return self.stop_reading_down(),
-            Stop::Page(_) => {
-                self.phase = Phase::ReadDown;
-                return Ok(Vec::new());
+            Stop::Page(_) if can_range && self.is_range_cheaper(depth) => {
+                self.begin_ranges();
+                Ok(Vec::new())
             }
-            Stop::Window if can_range => return self.stop_reading_down(),
+            Stop::Page(_) if can_range && self.is_too_large(depth) => self.stop_reading_down(),
+            Stop::Page(_) => self.go_to(Phase::ReadDown),
+            Stop::Window if can_range => self.stop_reading_down(),
             Stop::Window if self.spec.ranges != Ranges::None => {
-                return Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()));
+                Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()))
             }
             // The known heights have left the list, or can no longer be reached.
             Stop::Window | Stop::List => {
                 let first = self.first_due();
-                return Err(self.spec.gap(first, self.round.reading.complete_from().saturating_sub(1).max(first)));
+                Err(self.spec.gap(first, self.round.reading.complete_from().saturating_sub(1).max(first)))
             }
         }
-        Ok(Vec::new())
     }
 
     /// True if the reading holds more records than it may, or is going to: a list with a count shows it on its first page.

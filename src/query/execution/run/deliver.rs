@@ -92,7 +92,7 @@ impl Delivery<'_> {
         if !self.query.is_paged() && self.output.report.is_other_lookup(self.fetcher.slice, &self.page.columns) {
             self.output.report.add_contradiction(lacks_shown(&label(self.query, self.fetcher.slice)));
         }
-        let trimmed = trim(selected, self.fetcher.skip, left);
+        let trimmed = trim(selected, self.fetcher.skipped(), left);
         let is_cut_short = trimmed.is_cut || divides.is_some();
         // If the page was cut short, the position of the list is after records that are not returned.
         let after = self.fetcher.list.checkpoint();
