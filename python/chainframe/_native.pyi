@@ -1915,6 +1915,7 @@ class Query(Generic[_R_co]):
         start: str | _Positions,
         settle: int,
         max_rows: int,
+        max_bytes: int,
         max_age: float,
         earlier_requests: int | None,
     ) -> _FollowBuffer: ...

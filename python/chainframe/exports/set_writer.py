@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from chainframe._native import _FollowBuffer
     from chainframe.exports.manifest import Manifest
 
+MAX_BYTES = 2 << 20
+"""Bytes of rows after which a file is written: less than in other exports, which hold no positions."""
 ROWS_PER_GROUP = 1_024
 """Rows of a group, unless fewer are wanted: pyarrow takes four times the memory of a group to write it."""
 
@@ -39,7 +41,7 @@ def follow_buffer(
     """Return the followers of a set from the position of an export on, or from the beginning."""
     begin = json.dumps(start) if isinstance(start, dict) else start or "beginning"
     try:
-        return query._follow_buffer(begin, settle, max_rows, MAX_AGE, earlier_requests)  # noqa: SLF001
+        return query._follow_buffer(begin, settle, max_rows, MAX_BYTES, MAX_AGE, earlier_requests)  # noqa: SLF001
     except InvalidParameterError as error:
         if start is None:
             raise

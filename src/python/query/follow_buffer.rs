@@ -24,9 +24,6 @@ use crate::query::{
     RecordsBuilder, SharedReport,
 };
 
-/// Bytes of rows after which a file is written: less than for a query, which holds no positions of many lists.
-const MAX_BYTES: usize = 2 << 20;
-
 /// Delivered records that are not written yet.
 ///
 /// `fetch` only adds to the buffer and `take` only removes from it, so an exception raised in or after `fetch` loses
@@ -179,6 +176,7 @@ impl Query {
         start: &Bound<'_, PyAny>,
         settle: u64,
         max_rows: usize,
+        max_bytes: usize,
         max_age: f64,
         earlier_requests: Option<u64>,
     ) -> PyResult<FollowBuffer> {
@@ -191,7 +189,7 @@ impl Query {
             max_rows: FollowOptions::MAX_ROWS,
         };
         let run = FollowRun::new(&slf.get().start, options)?;
-        let limits = FileLimits { rows: max_rows, bytes: MAX_BYTES, age: Duration::from_secs_f64(max_age) };
+        let limits = FileLimits { rows: max_rows, bytes: max_bytes, age: Duration::from_secs_f64(max_age) };
         let state = BufferState {
             records: RecordsBuilder::with_chunk_rows(run.query().record(), StringLayout::Utf8, CHUNK_ROWS),
             file: FileFill::new(limits, earlier_requests),

@@ -11,7 +11,8 @@ from chainframe.testing import LocalService
 
 MANY = MAX_COMPARED + 10
 text, number = pc.field("text"), pc.field("number")
-SCHEMA = pa.schema([("text", pa.string()), ("other", pa.string()), ("number", pa.int64())])
+TYPES: dict[str, pa.DataType] = {"text": pa.string(), "other": pa.string(), "number": pa.int64()}
+SCHEMA = pa.schema(TYPES)
 TEXTS = [f"0x{value:03}" for value in range(MANY)]
 NUMBERS = list(range(100, 100 + 2 * MANY, 2))
 

@@ -50,6 +50,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, url: str) -> Iterator[Page]:
     with browser.new_context(base_url=url, permissions=["clipboard-read", "clipboard-write"]) as context:
+        # A busy machine takes longer than the 30 seconds of the library.
+        context.set_default_navigation_timeout(0)
         yield context.new_page()
 
 

@@ -16,7 +16,7 @@ KILLED = """
 
     def test_blocks(cassette):
         with cf.Client() as client:
-            print("FIRST", client.blocks(max_items=1).collect()[0].hash)
+            print("FIRST", client.blocks(max_items=1).collect()[0].hash, flush=True)
         if os.environ.get("KILL"):
             os._exit(9)
 """
