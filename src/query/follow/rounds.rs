@@ -135,7 +135,7 @@ impl Follower {
         unsettled.map_or(recent, |lowest| lowest.min(recent))
     }
 
-    /// Goes on to a phase, without events.
+    /// Continues with a phase, without events.
     pub(super) fn go_to(&mut self, phase: Phase) -> Step {
         self.phase = phase;
         Ok(Vec::new())
