@@ -60,7 +60,7 @@ pub(super) struct SliceFetcher {
     pub audit: ListAudit,
     /// Requests whose responses were not taken yet.
     in_flight: VecDeque<(PageRequest, FetchTask<Result<Page, Error>>)>,
-    /// Set of the lookup of a cursor.
+    /// Records before the cursor, if this is the lookup of one.
     skipped: Option<Skipped>,
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
