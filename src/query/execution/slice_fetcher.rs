@@ -36,6 +36,7 @@ enum Stopped {
 }
 
 /// Result of the wait for the next response.
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is returned, and never kept")]
 pub(super) enum NextResponse {
     Page(PageRequest, Page),
     /// The API refused a page beyond its result window, where the list ends.
