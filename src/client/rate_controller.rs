@@ -93,9 +93,9 @@ enum Search {
     /// Without a throttle: every good response raises the rate.
     #[default]
     SlowStart,
-    /// After a throttle that did not show the limit: so it does, by less.
+    /// After a throttle that did not show the limit: every good response raises the rate, by a smaller factor.
     Cautious { decreased: Instant },
-    /// After a throttle that did.
+    /// After a throttle that showed the limit.
     Limited { decreased: Instant, limit: Limit },
 }
 

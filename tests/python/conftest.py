@@ -86,7 +86,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    # What was made so far lives until the end, and no collection has to look at it.
+    # The modules and tests that exist now are never freed: later collections leave them out.
     gc.freeze()
     gc.enable()
 

@@ -125,7 +125,7 @@ class Solver:
         self._format = pads.IpcFileFormat()
         self._filesystem = LocalFileSystem()
         # A value of a gap stands for all of them.
-        self._has_samples: bool = len(self._literals) > MAX_COMPARED and _functions(expression) <= COMPARISONS
+        self._has_samples: bool = len(self._literals) > MAX_COMPARED and set() < _functions(expression) <= COMPARISONS
 
     def accepts(self, guarantee: pc.Expression) -> bool:
         """True unless the filter is false or null for all rows of which the guarantee is true."""

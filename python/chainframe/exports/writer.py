@@ -75,7 +75,8 @@ class NextFile:
 class ParquetWriter(ABC, Generic[B]):
     """Writes records of a buffer to a `Store`.
 
-    `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `write_due` commits.
+    `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `write_due` commits the
+    files that are due.
     """
 
     def __init__(

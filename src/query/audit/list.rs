@@ -209,7 +209,7 @@ impl ListAudit {
         if !kept.is_empty() {
             self.on_kept(request, response, returned, &kept)?;
         }
-        // Where none are equal, it is looked for in the end: a part of the service may have had it alone.
+        // Without equal records, such a record is requested again in the end: only one part of the service may have had it.
         let has_others = returned.rows.len() < response.rows.len();
         if has_others && self.has_equal_records && self.has_record_between(response) {
             return Err(RECORD_BETWEEN.into());

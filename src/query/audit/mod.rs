@@ -5,7 +5,7 @@
 //! records again.
 //!
 //! | Check | Evidence | Consequence | File |
-//! |---|---|---|
+//! |---|---|---|---|
 //! | arguments | a value that no record can have under the arguments | the row is dropped, with a reason | `arguments.rs` |
 //! | echo | the number of another page, the name of another chain | `PaginationDriftError`; the rows are dropped | `numbers.rs` |
 //! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` | `list.rs`, `repeats.rs` |
@@ -19,6 +19,7 @@
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
+//! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` | `list/end_requests.rs` |
 //! | head | without block hashes: a record of the first page in its place, and below one of its height that was not there | `PaginationDriftError` | `growth.rs` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason | `list/conclusion.rs` |
 //! | growth | a length that rises by more than the first records move down | a reason | `growth.rs` |
@@ -26,7 +27,6 @@
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` | `numbers.rs`, `lengths.rs` |
 //! | chain | a block below a returned one that is not the one that was returned | `PaginationDriftError` | `heights.rs` |
 //! | short pages | a first page with fewer records than it says, and newer ones later, or more on another page of a ranked list | `PaginationDriftError` | `short_pages.rs` |
-//! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` | `list/end_requests.rs` |
 //! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` | `short_pages.rs` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` | `small_pages.rs` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` | `places.rs` |

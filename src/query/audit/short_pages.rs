@@ -44,7 +44,7 @@ struct FirstPageSize {
 pub struct LastKeys<'a>(pub &'a [u64]);
 
 impl ShortPages {
-    /// Pages after an earlier run, whose first one had these rows of more that were requested.
+    /// The pages of a run that continues another one, whose first page had fewer rows than were requested.
     pub fn continued(limit: u64, rows: u64) -> Self {
         Self { first: Some(FirstPageSize { limit, too_few: Some(rows) }), ..Self::default() }
     }

@@ -120,7 +120,7 @@ fn record_that_a_response_shows_between_two_returned_ones_of_a_list_with_equal_o
         let outcome = take_as(&mut audit, PageRequest::first(3), &heights(shown), 3, None, 0..0);
         assert_eq!(outcome.is_err(), is_missed, "{shown:?} {outcome:?}");
     }
-    // Of a list without block hashes, a reorganization may have kept the others.
+    // Without block hashes, a reorganization may have replaced one record and kept the others of its height.
     let mut audit = ListAudit::new(Subject { has_blocks: false, ..LIST }, 0, &[]);
     let without_hash = |heights: &[i64]| WithoutHash(heights.to_vec());
     let mut take = |rows: &[i64], returned| {
