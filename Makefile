@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Of twenty thousand files few are imported; Python compiles those.
+PIP_INSTALL := $(PIP) install --no-compile
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -16,7 +18,7 @@ demo: .venv/pip
 	$(BIN)/python examples/first_look.py
 
 demo-packages: .venv/pip
-	packages=$$($(BIN)/python scripts/extra_requirements.py all) && nice $(PIP) install --group demo $$packages
+	packages=$$($(BIN)/python scripts/extra_requirements.py all) && nice $(PIP_INSTALL) --group demo $$packages
 
 # The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
 # do types and tests, which wait now and then.
@@ -74,12 +76,12 @@ pytest:
 # Installs PostgreSQL for the test of its recipe, if allowed; otherwise that test is skipped.
 postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq postgresql; } || true
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends postgresql; } || true
 
 # Installs a browser for the tests of the site, if allowed; otherwise they are skipped.
 browser:
 	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq chromium; } || true
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends chromium; } || true
 
 # Tests the data source in a local Spark cluster of two workers. Not part of `test`: Spark needs Java, its own environment
 # of hundreds of megabytes and minutes to install. `test` covers the data source without Spark.
@@ -104,7 +106,7 @@ targets:
 # Builds wheels for other kinds of Linux, with zig as C compiler and linker, and checks the symbols that they need.
 CROSS ?= x86_64-unknown-linux-musl:musllinux_1_2 aarch64-unknown-linux-gnu:manylinux_2_28
 cross: .venv/pip
-	$(PIP) install --group cross
+	$(PIP_INSTALL) --group cross
 	rustup target add $(foreach each,$(CROSS),$(firstword $(subst :, ,$(each))))
 	set -e; for each in $(CROSS); do \
 		PATH=$(abspath $(BIN)):$$PATH maturin build --zig --profile dev --out target/cross \
@@ -113,19 +115,19 @@ cross: .venv/pip
 
 # Makes a source distribution with all crates, for the builds without a network in scripts/packaging/.
 offline: .venv/pip
-	$(PIP) install --group build
+	$(PIP_INSTALL) --group build
 	$(BIN)/python scripts/vendored_sdist.py dist
 
 # Builds the wheel in two directories and compares the bytes.
 reproducible: .venv/pip
-	$(PIP) install --group build
+	$(PIP_INSTALL) --group build
 	$(BIN)/python scripts/compare_builds.py
 
 # Compares the cost with other clients; installs nginx if allowed.
 bench: build install
-	$(PIP) install --group bench
+	$(PIP_INSTALL) --group bench
 	@PATH="$$PATH:/usr/sbin:/sbin"; command -v nginx >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y nginx-light; } || \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y --no-install-recommends nginx-light; } || \
 		{ echo "make: nginx was not found; install it, for example: sudo apt-get install nginx-light" >&2; exit 1; }
 	cargo build --release --manifest-path benches/baseline/Cargo.toml --target-dir target/baseline
 	$(BIN)/python benches/run.py
@@ -196,30 +198,30 @@ clean:
 PROFILE ?= release
 build: .venv/pip
 	@command -v cargo >/dev/null || { echo "make: cargo was not found; install Rust 1.95 or later" >&2; exit 1; }
-	$(PIP) install --group build
+	$(PIP_INSTALL) --group build
 	rm -rf dist
 	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
 # Targets that install packages before the wheel is installed: two runs of pip would write the same files.
 PACKAGES :=
 install: build $(PACKAGES)
-	$(PIP) install --force-reinstall --no-deps dist/*.whl
-	$(PIP) install "$$(echo dist/*.whl)[all]"
+	$(PIP_INSTALL) --force-reinstall --no-deps dist/*.whl
+	$(PIP_INSTALL) "$$(echo dist/*.whl)[all]"
 
 # Development build: little optimized, incremental; changes of Python files need no rebuild.
 dev: tools
-	$(PIP) install --group build
+	$(PIP_INSTALL) --group build
 	$(BIN)/maturin develop
 
 tools: .venv/dev
 
 .venv/dev: .venv/pip
-	$(PIP) install --group dev
+	$(PIP_INSTALL) --group dev
 	@touch $@
 
 # Dependency groups need a newer pip than that of Python 3.11.
 .venv/pip: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later was found; name one: make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP_INSTALL) --upgrade 'pip>=25.1'
 	@touch $@

@@ -87,10 +87,12 @@ class Settled:
     """Heights above this one, up to the end of the earlier export, were compared; None if none was."""
     is_compared: bool = False
     corrections: list[Part] = field(default_factory=list)
+    has_unplaced: bool = False
+    """True if records without a height were listed below settled ones: none of them was written."""
 
     def __post_init__(self) -> None:
         is_right = is_count(self.settle) and is_height(self.end_height) and is_height(self.corrected_above)
-        if not (is_right and is_flag(self.is_compared)):
+        if not (is_right and is_flag(self.is_compared) and is_flag(self.has_unplaced)):
             raise ValueError(self.settle)
 
 

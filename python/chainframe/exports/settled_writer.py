@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
 
+UNPLACED = "The list has records without a height below others that are settled: they were not written."
 LATER = "Run the export again later. If the reason stays, begin another export or series in another directory."
 
 
@@ -144,6 +145,8 @@ class SettledWriter(QueryWriter):
     def _next_of_list(self, height: int | None) -> None:
         """Takes the next row of a list with its newest record first. A row without a height is not settled."""
         settled = self._settled
+        if height is None and self._action is not _Action.SKIP:
+            settled.has_unplaced = True
         if settled.end_height is None and height is not None:
             end = height - settled.settle
             settled.end_height = end if self._before_end is None else max(end, self._before_end)
@@ -177,6 +180,8 @@ class SettledWriter(QueryWriter):
             self._waiting.popleft()
             if first is not None:
                 self._settled.end_height = first
+            else:
+                self._settled.has_unplaced = True
             self._queue(_Action.SKIP if first is None else _Action.WRITE)
 
     def _queue(self, action: _Action) -> None:
@@ -267,7 +272,7 @@ class SettledWriter(QueryWriter):
         return earlier.filter(pc.field(height_name(self.manifest)) <= head)
 
     def _finish(self) -> None:
-        reasons: list[str] = []
+        reasons = [UNPLACED] if self._settled.has_unplaced else []
         self._write_all()
         if self._settled.is_compared or self._tail is None or self._met or self._buffer.is_read_to_end:
             self._compare_once()

@@ -187,6 +187,7 @@ impl BegunRun {
     /// The exception of an error of the run, which the run keeps.
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let state = &self.state;
+        state.report.mark_raised();
         let error = errors::raise_with_note(py, error, Some(state.cursor()), state.continuation().as_deref());
         // An exception that takes no attributes is raised as it is.
         drop(error.value(py).setattr("partial", state.records()));

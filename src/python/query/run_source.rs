@@ -72,7 +72,11 @@ impl Source for RunSource {
         let max_items = self.run.query().client().concurrency();
         let mut take_along = false;
         while take_along || !ready.has_item() {
-            match self.next().await {
+            let read = self.next().await;
+            if let Err(Error::Drift { problem, .. }) = &read {
+                self.run.report().keep_untaken(problem);
+            }
+            match read {
                 // An empty page of a set has the position after the lists that have ended.
                 Ok(Some(RunItem::Page(page)))
                     if self.kind == StreamItem::Records && page.columns.rows() == 0 && !self.run.is_of_set() => {}
@@ -106,9 +110,15 @@ impl Source for RunSource {
 }
 
 impl RunSource {
+    async fn next_page(&mut self) -> Result<Option<Page>, Error> {
+        let page = self.run.next().await?;
+        let report = self.run.report();
+        Ok(page.map(|page| Page { checkpoint: page.checkpoint.read_ahead(report), ..page }))
+    }
+
     async fn next(&mut self) -> Result<Option<RunItem>, Error> {
         if self.kind != StreamItem::Batches {
-            let Some(mut page) = self.run.next().await? else { return Ok(None) };
+            let Some(mut page) = self.next_page().await? else { return Ok(None) };
             if self.kind == StreamItem::Records {
                 // Callers keep single records.
                 page.columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
@@ -120,7 +130,7 @@ impl RunSource {
                 self.batches.resize((batch.records.len() * 2).min(self.max_rows));
                 return Ok(Some(RunItem::Batch(batch)));
             }
-            match self.run.next().await? {
+            match self.next_page().await? {
                 Some(page) => process::long_if(page.columns.copied_size(), || self.batches.push(page)),
                 None => return Ok(self.batches.finish().map(RunItem::Batch)),
             }

@@ -119,5 +119,5 @@ impl Forks {
 
 /// The reason of a block with two heights.
 pub(super) fn two_heights(height: i64, other: i64) -> Message {
-    format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one.").into()
+    format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one").into()
 }

@@ -25,6 +25,9 @@ use crate::query::results::{Records, SharedReport};
 /// Rounds in a row that are repeated since the list changed while it was read. A list that only grows or is reorganized once is
 /// read by one of the next rounds; one that changes in all of these, for three seconds with the pauses, contradicts itself.
 const MAX_REPEATS: u32 = 15;
+/// Requests of these rounds after which no other one is repeated, if there were two: a long list is read three times, as by a
+/// query.
+const MAX_REPEATED_REQUESTS: u64 = 40;
 /// Pause before a round is repeated: servers that disagree would answer alike at once. It is short beside the shortest interval
 /// of polling, which is a second.
 const REPEAT_PAUSE: Duration = Duration::from_millis(200);
@@ -72,6 +75,8 @@ pub struct Follow {
     oldest: OldestRecords,
     events: VecDeque<FollowEvent>,
     repeats: u32,
+    /// Requests before the rounds that are repeated.
+    requests_before: u64,
     /// Rounds that were repeated since the length of the list was lost.
     lost_lengths: u32,
 }
@@ -135,6 +140,7 @@ impl Follow {
             oldest,
             events: VecDeque::new(),
             repeats: 0,
+            requests_before: 0,
             lost_lengths: 0,
         })
     }
@@ -252,8 +258,12 @@ impl Follow {
         // All of the round is void: its pages may be of two moments.
         self.plan.shown.discard_reasons();
         self.follower().repeat();
+        if self.repeats == 0 {
+            self.requests_before = self.report.requests();
+        }
         self.repeats += 1;
-        if self.repeats > MAX_REPEATS {
+        let is_costly = self.report.requests() - self.requests_before > MAX_REPEATED_REQUESTS;
+        if self.repeats > MAX_REPEATS || self.repeats > 2 && is_costly {
             self.repeats = 0;
             self.follower().forget_discarded();
             // A follower has no filters that would narrow it.

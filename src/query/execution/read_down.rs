@@ -72,7 +72,11 @@ impl ReadDown {
         let page = self.run.next().await?;
         self.returned += 1;
         self.counts_pages |= page.as_ref().is_some_and(|page| page.total_pages.is_some());
-        Ok(page)
+        match self.run.doubtful_height() {
+            // The height of the last record says whether others are read.
+            Some(problem) => Err(self.drift(problem.hint(Hint::RetryLater))),
+            None => Ok(page),
+        }
     }
 
     /// The error of a list that ended at an unknown length although its pages are counted: it lost records each time that its
@@ -80,7 +84,11 @@ impl ReadDown {
     pub fn lost_length(&self) -> Option<Error> {
         let is_lost = self.counts_pages && self.run.end() == Some(End::UnknownLength);
         let problem = Message::from("the list changed each time that its length was requested").hint(Hint::RetryLater);
-        is_lost.then(|| Error::Drift { endpoint: self.run.query().endpoint().name, problem })
+        is_lost.then(|| self.drift(problem))
+    }
+
+    fn drift(&self, problem: Message) -> Error {
+        Error::Drift { endpoint: self.run.query().endpoint().name, problem }
     }
 
     /// Adds the cost so far to the report of the follower, and the reasons to those of the round.
@@ -105,8 +113,7 @@ impl ReadDown {
                     "a list is followed from its newest record down, and height {height} comes below {lowest} in it: \
                      it changed, or is in another order, such as data of a local server that was not loaded newest first"
                 );
-                let endpoint = self.run.query().endpoint().name;
-                return Err(Error::Drift { endpoint, problem: Message::new(problem).hint(Hint::RetryLater) });
+                return Err(self.drift(Message::new(problem).hint(Hint::RetryLater)));
             }
         }
         Ok(())

@@ -228,6 +228,11 @@ impl Run {
         reasons
     }
 
+    /// Contradictory heights of the records that were returned of the list.
+    pub(super) fn doubtful_height(&self) -> Option<Message> {
+        self.fetchers.front()?.audit.doubtful_height()
+    }
+
     /// Reports the run to an observer.
     pub fn observe(&mut self, observer: Box<dyn RunObserver>) {
         self.observed = Observed::new(observer, self.output.report.clone());

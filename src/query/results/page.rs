@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::shared_report::SharedReport;
 use crate::columns::Columns;
 use crate::planted::Bug;
 
@@ -25,6 +26,8 @@ pub struct Checkpoint {
     page: Arc<dyn Resume>,
     rows: usize,
     row: usize,
+    /// The run, if it is read ahead of its caller.
+    ahead: Option<SharedReport>,
 }
 
 /// A returned page and what it takes to continue after any of its rows. Cursors are made here, when one is asked for: those
@@ -37,7 +40,13 @@ pub(in crate::query) trait Resume: Send + Sync {
 impl Checkpoint {
     /// Position after all `rows` of a page.
     pub(in crate::query) fn after(page: impl Resume + 'static, rows: usize) -> Self {
-        Self { page: Arc::new(page), rows, row: rows }
+        Self { page: Arc::new(page), rows, row: rows, ahead: None }
+    }
+
+    /// Position in a run that is read ahead of its caller, who may never see how it ended.
+    #[must_use]
+    pub fn read_ahead(self, run: &SharedReport) -> Self {
+        Self { ahead: Some(run.clone()), ..self }
     }
 
     /// Position after `row` rows of the same page.
@@ -54,6 +63,8 @@ impl Checkpoint {
     }
 
     pub fn cursor(&self) -> Cursor {
-        self.page.cursor(self.row)
+        let mut at = self.page.cursor(self.row);
+        at.reasons.extend(self.ahead.as_ref().and_then(SharedReport::untaken_reason));
+        at
     }
 }

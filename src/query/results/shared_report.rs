@@ -46,6 +46,8 @@ struct ReportState {
     /// Records that responses beside those of the lists showed.
     shown: ShownRecords,
     lookups: Lookups,
+    /// Contradiction that ended the run, until its caller has the error.
+    untaken: Option<Message>,
 }
 
 /// Records with and without the value that identifies them.
@@ -100,6 +102,7 @@ impl SharedReport {
             identified: Identified::default(),
             shown: ShownRecords::default(),
             lookups: Lookups::default(),
+            untaken: None,
         };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
@@ -236,6 +239,22 @@ impl SharedReport {
     /// Look-ups after a slice that were received by now, for a run that begins with slice `first`.
     pub(in crate::query) fn lookups_after(&self, slice: u64, first: u64) -> Vec<Lookup> {
         self.lock().lookups.after(slice, first)
+    }
+
+    /// Keeps the contradiction that ended the run, which its caller may never ask for.
+    pub fn keep_untaken(&self, problem: &Message) {
+        self.lock().untaken = Some(problem.clone());
+    }
+
+    /// Marks the error of the run as raised.
+    pub fn mark_raised(&self) {
+        self.lock().untaken = None;
+    }
+
+    /// Reason of a run that continues this one, whose caller did not ask for the error that ended it.
+    pub(super) fn untaken_reason(&self) -> Option<Message> {
+        let problem = self.lock().untaken.clone()?;
+        Some(Message::new("The earlier run failed behind the last record that was taken: ").append(problem))
     }
 
     /// Adds requested hashes that were not returned.

@@ -12,7 +12,7 @@ import pytest
 import chainframe as cf
 import chainframe.exports
 from exports.test_exports_since import Chain
-from strict_server import page_of
+from strict_server import error, page_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,6 +178,28 @@ def test_record_that_was_listed_below_those_of_the_earlier_export_is_reported(
     with pytest.warns(cf.IncompleteResultWarning, match="has 1 of its records"):
         second = query.to_parquet(tmp_path / "1", since=first)
     assert not second.report.complete
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+@pytest.mark.parametrize("call", ["transactions", "token_transfers"])
+def test_records_without_a_height_below_settled_ones_are_reported(
+    server: StrictServer, tmp_path: Path, call: str, *, is_resumed: bool
+) -> None:
+    chain = Chain(server, call, 260)
+    # The newest ones wait for a block.
+    for row in chain.rows[:3]:
+        row["height"] = ""
+    query = chain.query(server.client(concurrency=1, max_retries=0))
+    assert query.to_parquet(tmp_path / "0", settle=5).complete
+    chain.rows[20]["height"] = ""
+    if is_resumed:
+        server.on(call, lambda request: error(500, "1") if request.query["page"] == "3" else chain.respond(request))
+        with pytest.raises(cf.ChainframeError, match="500"):
+            query.to_parquet(tmp_path / "1", settle=5, max_rows_per_file=10)
+        server.on(call, chain.respond)
+    with pytest.warns(cf.IncompleteResultWarning, match="records without a height below others that are settled"):
+        second = query.to_parquet(tmp_path / "1", settle=5, max_rows_per_file=10)
+    assert (second.rows, second.complete) == (260 - 3 - 5 - 1, False)
 
 
 @pytest.mark.parametrize("in_series", [False, True])

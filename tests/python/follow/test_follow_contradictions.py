@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -88,3 +89,56 @@ def test_round_that_lacks_a_record_of_a_discarded_one_is_repeated(
         found = [record.height for batch in follow for record in batch]
     assert found == list(range(1, found[-1] + 1))
     assert next(behind) > 9
+
+
+class TwoPerBlock:
+    """Sixty blocks of two records each, of which one may have a height that is too low."""
+
+    def __init__(self, server: StrictServer, call: str) -> None:
+        self.too_low: int | None = None
+        self.requests = 0
+        # The head of the chain is that of all transactions.
+        for each in {call, "transactions"}:
+            server.on(each, partial(self.respond, each))
+
+    def respond(self, call: str, request: Request) -> Response:
+        self.requests += 1
+        heights = ((number, 1000 + number // 2) for number in range(119, -1, -1))
+        rows = [
+            {"txId": f"0x{number:064x}", "height": str(1 if number == self.too_low else at), "blockHash": f"0x{at:x}"}
+            for number, at in heights
+        ]
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+        return page_of(call, rows[(page - 1) * limit : page * limit], **members)
+
+
+@pytest.mark.parametrize("call", ["transactions", "large_transactions"])
+@pytest.mark.parametrize("undo", [False, True])
+def test_block_with_two_heights_does_not_end_a_round(server: StrictServer, call: str, *, undo: bool) -> None:
+    """The last record of the first page seems to be below all that is due."""
+    service = TwoPerBlock(server, call)
+    with server.client(concurrency=1) as client:
+        options: Any = {"undo": undo}
+        query: Any = getattr(client, call)(page_size=10)
+        follow = query.follow(start="beginning", poll=None, settle=2, **options)
+        service.too_low = 110
+        with pytest.raises(cf.PaginationDriftError, match="two heights, 1055 and 1"):
+            list(follow)
+        service.too_low = None
+        found = [record.height for batch in follow for record in batch]
+    assert found == [1000 + number // 2 for number in range(len(found))]
+    assert found[-1] >= 1057
+
+
+def test_long_list_that_contradicts_itself_each_time_is_read_three_times(server: StrictServer) -> None:
+    service = TwoPerBlock(server, "large_transactions")
+    with server.client(concurrency=1) as client:
+        query = client.large_transactions(page_size=2)
+        list(query.follow(start="beginning", poll=None, settle=2))
+        once, service.requests = service.requests, 0
+        service.too_low = 1
+        with pytest.raises(cf.PaginationDriftError):
+            list(query.follow(start="beginning", poll=None, settle=2))
+    assert once > 40
+    assert service.requests <= 3 * once

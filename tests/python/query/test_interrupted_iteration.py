@@ -7,11 +7,14 @@ import contextlib
 import ctypes
 import functools
 import itertools
+import json
 import operator
 import os
 import random
 import signal
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it sends itself signals")
+
+# Long enough for any machine.
+LONG = 120
 
 KINDS = ["records", "pages", "batches"]
 
@@ -237,3 +243,45 @@ def test_an_item_that_a_handler_took_before_it_raised_keeps_the_interrupted_one(
     # The handler took the first row of the second page; the last row of the first page is still there.
     assert taken == [expected[0], expected[2]]
     assert [row.hash for row in rows] == [expected[1], expected[3]]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("error", ["left", "taken"])
+def test_a_contradiction_that_was_not_asked_for_stays_in_the_cursor(server: StrictServer, error: str) -> None:
+    """It is read along with the page before it, of which the caller takes one record."""
+    blocks = [{"hash": f"0x{number}", "height": str(1000 - number)} for number in range(400)]
+    is_wrong = True
+    # The client has the third page once it requests the fourth.
+    has_third = threading.Event()
+
+    def respond(request: Any) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(blocks) // limit))}
+        rows = blocks[(page - 1) * limit : page * limit]
+        if page == 2:
+            has_third.wait(LONG)
+        if page == 4:
+            has_third.set()
+        if page == 3 and is_wrong:
+            rows = [{**row, "height": "5000"} for row in rows]
+        return page_of("blocks", rows, **members)
+
+    server.on("blocks", respond)
+    with server.client(concurrency=2) as client:
+        query = client.blocks(page_size=50)
+        records = iter(query)
+        taken = [block.hash for block in itertools.islice(records, 51)]
+        deadline = time.monotonic() + LONG
+        while not json.loads(query.cursor).get("reasons"):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        if error == "taken":
+            taken += [block.hash for block in itertools.islice(records, 49)]
+            with pytest.raises(cf.PaginationDriftError):
+                next(records)
+        is_wrong = False
+        rest = client.resume(query.cursor)
+        assert taken + [block.hash for block in rest.collect()] == [block["hash"] for block in blocks]
+    assert rest.report is not None
+    assert rest.report.complete is (error == "taken")
+    assert any("earlier run failed" in reason for reason in rest.report.reasons) is (error == "left")

@@ -202,6 +202,14 @@ def test_partition_whose_first_record_was_replaced_raises() -> None:
             first.collect()
 
 
+def test_list_whose_pages_are_not_counted_has_one_partition_with_all_records(server: StrictServer) -> None:
+    rows = [{"hash": f"0x{number:x}", "height": str(number)} for number in range(15, 0, -1)]
+    server.on("blocks", page_of("blocks", rows, page="1", limit="100", totalPage="0", total="15"))
+    with server.client() as client:
+        (part,) = client.blocks().partitions(3)
+        assert [block.height for block in part.collect()] == list(range(15, 0, -1))
+
+
 def test_empty_list_has_one_partition(server: StrictServer) -> None:
     server.on("blocks", page_of("blocks", [], total="0", totalPage="0", page="1"))
     with server.client() as client:

@@ -66,6 +66,10 @@ impl ListAudit {
         if self.subject.drops_oldest { self.heights.lowest().unwrap_or(i64::MAX) } else { i64::MIN }
     }
 
+    pub fn doubtful_height(&self) -> Option<Message> {
+        self.forks.doubtful_height()
+    }
+
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
         let doubts = [
