@@ -48,6 +48,7 @@ mod one_block;
 mod pages;
 mod places;
 mod repeats;
+mod returned;
 mod short_pages;
 mod small_pages;
 mod strays;

@@ -52,15 +52,6 @@ pub struct Repeats {
     looks: u32,
 }
 
-/// Outcome of a response to a request for equal records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
-    /// All are there, or the response does not show the place.
-    Open,
-    /// The place has fewer of them.
-    Contradicted,
-}
-
 impl Repeats {
     /// The equal records that an earlier run did not prove.
     pub fn continued(open: &[Repeat]) -> Self {
@@ -115,36 +106,39 @@ impl Repeats {
         !self.open.is_empty()
     }
 
-    /// The page that shows equal records in a list that has moved by `drift`.
-    pub fn next_request(&self, drift: i64, max_page_size: u64) -> Option<PageRequest> {
+    /// The page that shows equal records in a list that has moved by `drift`. If none can, they stay unproven.
+    pub fn next_request(&mut self, drift: i64, max_page_size: u64) -> Option<PageRequest> {
         let repeat = self.open.first()?;
         let first = repeat.first.saturating_add_signed(drift);
         let second = repeat.second.saturating_add_signed(drift);
-        page_of_both(first, second, max_page_size)
+        let request = page_of_both(first, second, max_page_size);
+        if request.is_none() {
+            self.give_up();
+        }
+        request
     }
 
-    /// Takes the response to such a request.
-    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Confirmation {
+    /// Takes the response to such a request. False if it shows the place, which has fewer of them.
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> bool {
         let keys = response.rows.keys();
-        let Some(repeat) = self.open.first().copied() else { return Confirmation::Open };
+        let Some(repeat) = self.open.first().copied() else { return true };
         self.open.retain(|open| count(open.key, &keys) < open.copies);
         if self.open.first() != Some(&repeat) {
             self.looks = 0;
-            return Confirmation::Open;
+            return true;
         }
         self.looks += 1;
         let is_all = request.page == 1 && response.total_pages == Some(1) && keys.len() as u64 > repeat.second;
         if is_all || repeat.is_shown(&keys) {
-            return Confirmation::Contradicted;
+            return false;
         }
         if self.looks == MAX_LOOKS {
             self.give_up();
         }
-        Confirmation::Open
+        true
     }
 
-    /// True if equal records cannot be requested together.
-    pub fn give_up(&mut self) {
+    fn give_up(&mut self) {
         self.has_distant |= !self.open.is_empty();
         self.open.clear();
     }

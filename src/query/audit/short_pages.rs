@@ -39,10 +39,6 @@ struct FirstPageSize {
     too_few: Option<u64>,
 }
 
-/// Keys of the latest returned records, oldest first.
-#[derive(Clone, Copy, Debug)]
-pub struct LastKeys<'a>(pub &'a [u64]);
-
 impl ShortPages {
     /// The pages of a run that continues another one, whose first page had fewer rows than were requested.
     pub fn continued(limit: u64, rows: u64) -> Self {
@@ -90,8 +86,9 @@ impl ShortPages {
         PageRequest::of_audit((number + self.moved).saturating_add_signed(drift).max(1), 1)
     }
 
-    /// Takes the response to that request. False if it has a record that was not returned, or not there.
-    pub fn on_look(&mut self, response: &Response<'_>, latest: LastKeys<'_>, is_known: bool) -> bool {
+    /// Takes the response to that request, with the keys of the latest returned records, oldest first. False if it has a
+    /// record that was not returned, or not there.
+    pub fn on_look(&mut self, response: &Response<'_>, latest: &[u64], is_known: bool) -> bool {
         self.looks += 1;
         if response.rows.len() != 1 || self.looks > MAX_LOOKS {
             self.stage = Stage::Unproven;
@@ -102,14 +99,14 @@ impl ShortPages {
             self.stage = Stage::Proven;
             return !is_known;
         }
-        let Some(row) = latest.0.iter().rposition(|latest| *latest == key) else {
+        let Some(row) = latest.iter().rposition(|latest| *latest == key) else {
             // The record lies further up than records are known, or was left out.
             if is_known {
                 self.stage = Stage::Unproven;
             }
             return is_known;
         };
-        let distance = (latest.0.len() - 1 - row) as u64;
+        let distance = (latest.len() - 1 - row) as u64;
         self.moved += distance;
         if distance == 0 {
             self.stage = if self.moved == 0 { Stage::Proven } else { Stage::New };

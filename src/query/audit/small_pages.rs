@@ -15,15 +15,6 @@ pub struct EndedList {
     pub page_rows: u64,
 }
 
-/// Requests that show whether records follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probe {
-    /// One record: the number of pages is the number of records. A list that grows was read by it.
-    OneRecord,
-    /// The page after the last one.
-    PageBeyond,
-}
-
 #[derive(Debug, Default)]
 pub struct SmallPages {
     is_counted: bool,
@@ -40,26 +31,18 @@ impl SmallPages {
         self.has_pages |= response.total_pages.is_some();
     }
 
-    fn probe(&self, read: &EndedList) -> Option<Probe> {
+    /// Request that shows whether records follow, where that is still to be shown.
+    pub fn request(&self, read: &EndedList) -> Option<PageRequest> {
         if self.is_counted || !self.has_pages || read.page_rows >= read.page_size || read.records == 0 {
             return None;
         }
         if read.is_one_block && !read.is_one_page && !self.has_requested_length {
-            return Some(Probe::OneRecord);
+            // With pages of one record, their number is that of the records. A list that grows was read by it.
+            return Some(PageRequest::of_audit(1, 1));
         }
         let is_doubtful = (read.is_one_block || read.is_one_page) && !self.has_exact_length && !self.has_requested_end;
-        (is_doubtful && read.records.is_multiple_of(read.page_rows)).then_some(Probe::PageBeyond)
-    }
-
-    pub fn are_open(&self, read: &EndedList) -> bool {
-        self.probe(read).is_some()
-    }
-
-    pub fn request(&self, read: &EndedList) -> Option<PageRequest> {
-        match self.probe(read)? {
-            Probe::OneRecord => Some(PageRequest::of_audit(1, 1)),
-            Probe::PageBeyond => Some(PageRequest::of_audit(read.records / read.page_rows + 1, read.page_size)),
-        }
+        let is_open = is_doubtful && read.records.is_multiple_of(read.page_rows);
+        is_open.then(|| PageRequest::of_audit(read.records / read.page_rows + 1, read.page_size))
     }
 
     /// Takes the response to that request. False if the list has another number of records.

@@ -70,3 +70,13 @@ pub struct AcceptedRows<'a> {
     pub kept: Option<&'a [u32]>,
     pub seen: ReaderState,
 }
+
+impl AcceptedRows<'_> {
+    /// Rows of the response that are returned.
+    pub fn kept(&self) -> Vec<usize> {
+        match self.kept {
+            Some(kept) => kept.iter().map(|row| self.rows.start + *row as usize).collect(),
+            None => self.rows.clone().collect(),
+        }
+    }
+}

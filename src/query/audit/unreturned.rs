@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use super::first_rows::FirstRows;
 use super::known::Known;
-use super::known_keys::KnownKeys;
 use super::pages::{page_of_both, records_before};
 use super::repeats::count;
+use super::returned::Returned;
 use crate::message::{Hint, Message};
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
@@ -21,7 +21,7 @@ const MAX_LOOKS: u32 = 8;
 const MAX_PASSED: u32 = 3;
 
 /// A record, and the one below it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pair {
     above: u64,
     below: u64,
@@ -42,20 +42,6 @@ struct Pair {
 }
 
 impl Pair {
-    fn of_keys(above: u64, below: u64) -> Self {
-        Self {
-            above,
-            below,
-            offset: 0,
-            max_offset: None,
-            discarded_offset: None,
-            is_below_returned: false,
-            is_ambiguous: false,
-            height: None,
-            chain_height: None,
-        }
-    }
-
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, known: Known<'_>) -> bool {
         (self.is_below_returned || !known.has_equal)
@@ -94,13 +80,12 @@ impl Unreturned {
 
     /// Pairs of a reading of the same list that was discarded, with the records that it returned last. A record below another
     /// one stays there: if this reading has the upper one, it has the lower one as well, or the list has lost it.
-    pub fn after(discarded: Self, returned: impl Iterator<Item = u64>) -> Self {
-        let returned: Vec<u64> = returned.collect();
+    pub fn after(discarded: Self, returned: &[u64]) -> Self {
         let has_blocks = discarded.has_blocks;
         let received = discarded.pairs.into_iter().chain(discarded.returned);
         let received = received.map(|pair| Pair { chain_height: pair.chain_height.filter(|_| has_blocks), ..pair });
-        let pairs = received.chain(returned.windows(2).map(|keys| Pair::of_keys(keys[0], keys[1])));
-        let pairs = pairs.map(|pair| Pair {
+        let neighbors = returned.windows(2).map(|keys| Pair { above: keys[0], below: keys[1], ..Pair::default() });
+        let pairs = received.chain(neighbors).map(|pair| Pair {
             offset: 0,
             max_offset: None,
             discarded_offset: Some(pair.offset),
@@ -133,20 +118,19 @@ impl Unreturned {
         let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && rows.block(row - 1).is_some());
         let height = rows.height(row);
         let chain_height = if is_of_chain { height } else { None };
-        Pair { offset, height, chain_height, ..Pair::of_keys(rows.key(row - 1), rows.key(row)) }
+        Pair { above: rows.key(row - 1), below: rows.key(row), offset, height, chain_height, ..Pair::default() }
     }
 
-    /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`, with the records
-    /// that were returned latest.
+    /// Takes a response of which these rows are about to be returned after others, from a list that has moved by `drift`.
     pub fn on_response(
         &mut self,
         request: &PageRequest,
         response: &Response<'_>,
         returned: &Range<usize>,
         drift: i64,
-        known: &KnownKeys,
-        latest: &[u64],
+        before: &Returned,
     ) {
+        let known = &before.keys;
         let rows = response.rows;
         let position = records_before(request, response.limit);
         let first = position.saturating_add_signed(drift.saturating_neg());
@@ -159,7 +143,7 @@ impl Unreturned {
         let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
         let keys = rows.keys();
         if keys.first().is_some_and(|key| !known.contains(*key)) && (!is_below_returned || returned.start > 0) {
-            self.first_rows.on_response(response, first, latest);
+            self.first_rows.on_response(response, first, before.latest.few());
         }
         for row in overlap.chain(from..rows.len()) {
             if !known.contains(keys[row]) {

@@ -18,14 +18,14 @@ const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others,
 impl ListAudit {
     /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self, end: &End) -> Result<(), String> {
-        let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
-        if end.is_whole() && (is_shown || self.lengths.exceed(self.next)) {
+        let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.returned.next);
+        if end.is_whole() && (is_shown || self.lengths.exceed(self.returned.next)) {
             return Err("the list has more records than were returned".into());
         }
-        if end.is_whole() && self.had_records && self.next == 0 {
+        if end.is_whole() && self.had_records && self.returned.next == 0 {
             return Err("the list became empty while it was read".into());
         }
-        if end.is_whole() && self.one_block.lacks_discarded(&self.known) {
+        if end.is_whole() && self.one_block.lacks_discarded(&self.returned.keys) {
             return Err(
                 "a record of the block was received by a reading that was discarded, and is not in the list".into()
             );
@@ -43,7 +43,7 @@ impl ListAudit {
     /// of a list whose records move.
     fn lacks_of_first_page(&self, end: &End) -> bool {
         match self.subject.kind {
-            _ if end.is_whole() => self.short_pages.may_lack_newest(self.next),
+            _ if end.is_whole() => self.short_pages.may_lack_newest(self.returned.next),
             ListKind::Ranked => self.short_pages.are_uneven(),
             _ => self.short_pages.are_uneven() && end.drift > 0,
         }
@@ -51,14 +51,14 @@ impl ListAudit {
 
     /// True if a record with one of these keys was not received, in a list that this run read from its beginning.
     pub fn lacks(&self, mut keys: impl Iterator<Item = u64>) -> bool {
-        !self.is_continued && keys.any(|key| !self.known.contains(key))
+        !self.returned.is_continued && keys.any(|key| !self.returned.keys.contains(key))
     }
 
     /// The heights of a list in descending order of which all records were returned.
     pub(super) fn heights_read(&self) -> Option<ReadHeights<'_>> {
-        let (newest, lowest) = (self.newest?, self.heights.lowest()?);
+        let (newest, lowest) = (self.returned.newest?, self.heights.lowest()?);
         let is_list = self.subject.kind == ListKind::Growing;
-        is_list.then_some(ReadHeights { known: &self.known, forks: &self.forks, newest, lowest })
+        is_list.then_some(ReadHeights { known: &self.returned.keys, forks: &self.forks, newest, lowest })
     }
 
     /// Height from which on no record may leave the list. Those below the last one may have become too old.

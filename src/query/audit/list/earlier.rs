@@ -17,8 +17,8 @@ impl ListAudit {
         if self.subject.kind == ListKind::Fixed {
             self.one_block.set_first_page(first_page);
         } else {
-            let returned = first_page.iter().filter(|(offset, _)| *offset < self.next);
-            self.earlier = returned.map(|(_, key)| *key).collect();
+            let returned = first_page.iter().filter(|(offset, _)| *offset < self.returned.next);
+            self.returned.of_first_page = returned.map(|(_, key)| *key).collect();
             self.growth.begin(first_page);
         }
         self
@@ -34,10 +34,10 @@ impl ListAudit {
     /// Takes records that an earlier run returned twice and did not prove to be two.
     #[must_use]
     pub fn with_repeats(mut self, open: &[Repeat]) -> Self {
-        open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
-        self.has_equal_records |= !open.is_empty();
+        open.iter().for_each(|repeat| _ = self.returned.keys.insert(repeat.key()));
+        self.returned.has_equal |= !open.is_empty();
         // They may be above the latest records, and those in between are not known.
-        self.lacks_keys |= !open.is_empty();
+        self.returned.lacks_keys |= !open.is_empty();
         Self { repeats: Repeats::continued(open), ..self }
     }
 
@@ -49,8 +49,9 @@ impl ListAudit {
         }
         if self.subject.order == Order::NewestFirst {
             // Others of that height may be newer if all are of it that were returned.
-            let has_others_above = !self.lacks_keys && (self.latest.keys().len() as u64) < self.next;
-            self.newest = height.map(|height| height.saturating_add(i64::from(has_others_above)));
+            let has_others_above =
+                !self.returned.lacks_keys && (self.returned.latest.keys().len() as u64) < self.returned.next;
+            self.returned.newest = height.map(|height| height.saturating_add(i64::from(has_others_above)));
         }
         self
     }
@@ -73,14 +74,14 @@ impl ListAudit {
 
     /// Takes what a reading of the same list received that was discarded.
     #[must_use]
-    pub fn after_discarded(self, discarded: Self) -> Self {
+    pub fn after_discarded(self, mut discarded: Self) -> Self {
         let lengths = Lengths::after(discarded.lengths.received());
-        let unreturned = Unreturned::after(discarded.unreturned, discarded.recent.into_iter());
+        let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
         // Without their blocks, a reorganization may have moved the records.
         let strays = if self.subject.has_blocks { discarded.strays } else { Strays::default() };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
-            ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.known),
+            ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.returned.keys),
             _ => self.one_block,
         };
         let heights = match self.subject.order {

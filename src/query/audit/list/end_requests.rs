@@ -2,9 +2,6 @@
 
 use super::ListAudit;
 use crate::interface::Order;
-use crate::query::audit::known::Known;
-use crate::query::audit::repeats::Confirmation;
-use crate::query::audit::short_pages::LastKeys;
 use crate::query::audit::small_pages::EndedList;
 use crate::query::audit::subject::{End, Extent, Subject};
 use crate::query::snapshot::{ListKind, PageRequest, Response};
@@ -41,7 +38,7 @@ impl ListAudit {
     fn due(&self, end: &End) -> Option<Sought> {
         if self.has_open_block() {
             Some(Sought::Block)
-        } else if end.is_whole() && self.small_pages.are_open(&self.ended_list(end)) {
+        } else if end.is_whole() && self.small_pages.request(&self.ended_list(end)).is_some() {
             Some(Sought::SmallPages)
         } else if self.has_open_short_pages(end) {
             Some(Sought::ShortPages)
@@ -56,34 +53,29 @@ impl ListAudit {
         }
     }
 
-    fn known(&self, extent: Extent) -> Known<'_> {
-        let last = self.last.filter(|_| extent != Extent::Whole);
-        let has_equal = self.has_equal_records || self.lacks_keys;
-        Known { keys: &self.known, has_equal, last, newest: self.newest }
-    }
-
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        end.extent != Extent::Reachable && self.unreturned.may_follow(self.known(end.extent))
+        end.extent != Extent::Reachable && self.unreturned.may_follow(self.returned.known(end.extent))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
     /// kept.
     fn may_be_longer(&self, end: &End) -> bool {
         let keeps_keys = self.subject.order != Order::Consecutive;
-        end.is_whole() && self.lengths.may_exceed(self.next, |key| !keeps_keys || self.known.contains(key))
+        end.is_whole()
+            && self.lengths.may_exceed(self.returned.next, |key| !keeps_keys || self.returned.keys.contains(key))
     }
 
     /// True if the list has grown by some responses, and its head is not known to have moved.
     fn may_not_have_grown(&self, end: &End) -> bool {
-        end.is_whole() && !self.has_equal_records && self.growth.is_open()
+        end.is_whole() && !self.returned.has_equal && self.growth.is_open()
     }
 
     fn ended_list(&self, end: &End) -> EndedList {
         EndedList {
             is_one_block: self.subject.kind == ListKind::Fixed,
-            is_one_page: self.responses == 1 && !self.is_continued,
-            records: self.next,
+            is_one_page: self.responses == 1 && !self.returned.is_continued,
+            records: self.returned.next,
             page_size: self.subject.page_size,
             page_rows: end.page_rows,
         }
@@ -92,14 +84,14 @@ impl ListAudit {
     /// True if the beginning of a list is still to be compared with the positions of its records.
     fn has_open_short_pages(&self, end: &End) -> bool {
         // A row that contradicts the arguments has a position, too. Blocks that were left out show in the heights.
-        let is_beginning = !end.is_whole() && self.next == self.returned && self.returned > 0;
+        let is_beginning = !end.is_whole() && self.returned.next == self.returned.count && self.returned.count > 0;
         let is_compared = self.subject.kind == ListKind::Growing && self.subject.order != Order::Consecutive;
         is_compared && is_beginning && self.short_pages.are_open()
     }
 
     /// True if the pages of one block are still to be compared.
     fn has_open_block(&self) -> bool {
-        let has_several = self.responses > 1 || self.is_continued;
+        let has_several = self.responses > 1 || self.returned.is_continued;
         self.subject.kind == ListKind::Fixed && has_several && self.one_block.is_open()
     }
 
@@ -111,23 +103,17 @@ impl ListAudit {
         let max_page_size = max_page_size.max(page_size);
         match self.sought {
             Sought::Block => {
-                Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole().then_some(self.next)))
+                Some(self.one_block.request(&self.subject, end.page_rows, end.is_whole().then_some(self.returned.next)))
             }
             Sought::SmallPages => self.small_pages.request(&self.ended_list(end)),
-            Sought::ShortPages => Some(self.short_pages.request(self.returned, end.drift)),
-            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.known(end.extent)),
+            Sought::ShortPages => Some(self.short_pages.request(self.returned.count, end.drift)),
+            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.returned.known(end.extent)),
             Sought::Longer => {
-                let last = self.next.saturating_add_signed(end.drift);
+                let last = self.returned.next.saturating_add_signed(end.drift);
                 Some(self.lengths.request(last, page_size, end.page_rows))
             }
             Sought::Head => Some(self.growth.request(max_page_size)),
-            Sought::Repeats => {
-                let request = self.repeats.next_request(end.drift, max_page_size);
-                if request.is_none() {
-                    self.repeats.give_up();
-                }
-                request
-            }
+            Sought::Repeats => self.repeats.next_request(end.drift, max_page_size),
         }
     }
 
@@ -146,12 +132,12 @@ impl ListAudit {
             Sought::Block => return self.one_block.on_look(request, response),
             Sought::SmallPages => {
                 let has_unknown_record = self.shows_unknown_record(response);
-                let has_length = self.small_pages.on_look(request, response, self.next, has_unknown_record);
+                let has_length = self.small_pages.on_look(request, response, self.returned.next, has_unknown_record);
                 (!has_length).then_some("the list has another number of records than its pages")
             }
             Sought::ShortPages => {
-                let is_known = response.rows.len() == 1 && self.known.contains(response.rows.key(0));
-                let latest = LastKeys(self.recent.make_contiguous());
+                let is_known = response.rows.len() == 1 && self.returned.keys.contains(response.rows.key(0));
+                let latest = self.returned.recent.make_contiguous();
                 let problem = "a page that has fewer records than it says lacks some of them";
                 (!self.short_pages.on_look(response, latest, is_known)).then_some(problem)
             }
@@ -160,24 +146,18 @@ impl ListAudit {
                 None
             }
             Sought::Unreturned => {
-                // A look is compared with the keys that the audit has as well.
-                let mut unreturned = std::mem::take(&mut self.unreturned);
-                let is_possible = unreturned.on_look(request, response, drift, self.known(self.extent));
-                self.unreturned = unreturned;
+                let is_possible = self.unreturned.on_look(request, response, drift, self.returned.known(self.extent));
                 (!is_possible).then_some(if self.extent == Extent::Whole {
                     "records follow the last one that the reported number of records leaves room for"
                 } else {
                     "a record that responses showed between returned ones was not returned"
                 })
             }
-            Sought::Longer if self.shows_unknown_record(response) => {
-                Some("the list ended before records that an earlier response showed")
-            }
-            Sought::Longer => None,
-            Sought::Repeats if self.repeats.on_look(request, response) == Confirmation::Contradicted => {
-                Some("a record was received twice, in responses that do not agree in the order of the list")
-            }
-            Sought::Repeats => None,
+            Sought::Longer => self
+                .shows_unknown_record(response)
+                .then_some("the list ended before records that an earlier response showed"),
+            Sought::Repeats => (!self.repeats.on_look(request, response))
+                .then_some("a record was received twice, in responses that do not agree in the order of the list"),
         };
         contradiction.map_or(Ok(()), |contradiction| Err(contradiction.into()))
     }
@@ -185,18 +165,18 @@ impl ListAudit {
     /// True if a record that is not known follows the two that were returned last. In a list that grows, newer records may
     /// be equal to those.
     fn has_record_below(&self, response: &Response<'_>) -> bool {
-        if self.has_equal_records && self.subject.kind != ListKind::Fixed {
+        if self.returned.has_equal && self.subject.kind != ListKind::Fixed {
             return false;
         }
-        let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
+        let latest: Vec<u64> = self.returned.recent.iter().rev().take(2).rev().copied().collect();
         let keys = response.rows.keys();
-        keys.windows(3).any(|rows| rows[..2] == latest && !self.known.contains(rows[2]))
+        keys.windows(3).any(|rows| rows[..2] == latest && !self.returned.keys.contains(rows[2]))
     }
 
     /// True if a record that is not known is below a returned one of a greater height, and above one of a lesser height, or in a
     /// list that was read to its end: the list had all of them.
     pub(super) fn has_record_between(&self, response: &Response<'_>) -> bool {
-        if self.subject.order != Order::NewestFirst || self.lacks_keys {
+        if self.subject.order != Order::NewestFirst || self.returned.lacks_keys {
             return false;
         }
         let rows = response.rows;
@@ -204,7 +184,7 @@ impl ListAudit {
         let mut lacking = None;
         for row in 0..rows.len() {
             let Some(height) = rows.height(row) else { continue };
-            if !self.known.contains(rows.key(row)) {
+            if !self.returned.keys.contains(rows.key(row)) {
                 lacking = lacking.max(Some(height).filter(|height| highest > Some(*height)));
             } else if rows.block(row).is_some() {
                 if lacking > Some(height) {
@@ -220,7 +200,7 @@ impl ListAudit {
     fn shows_unknown_record(&self, response: &Response<'_>) -> bool {
         (0..response.rows.len()).any(|row| match response.rows.height(row) {
             Some(height) if self.subject.order == Order::Consecutive => self.heights.ended_before(height),
-            _ => !self.known.contains(response.rows.key(row)),
+            _ => !self.returned.keys.contains(response.rows.key(row)),
         })
     }
 }

@@ -1,0 +1,72 @@
+//! `Returned`: the records of a list that were returned, by this run or by an earlier one that it continues.
+
+use std::collections::VecDeque;
+
+use super::known::{Known, Last};
+use super::known_keys::KnownKeys;
+use super::latest::Latest;
+use super::subject::Extent;
+
+/// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
+const RECENT: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct Returned {
+    pub keys: KnownKeys,
+    pub has_equal: bool,
+    /// True if an earlier run returned records, of which the latest are known.
+    pub is_continued: bool,
+    /// Some records of the first page that an earlier run returned.
+    pub of_first_page: Vec<u64>,
+    /// True if records of it are not known that are equal to others, or may be received again among others of their height.
+    pub lacks_keys: bool,
+    /// Number of records that the reader accepted, and so the offset of the next one.
+    pub next: u64,
+    /// The latest of these records.
+    pub latest: Latest,
+    /// Number of those that meet the arguments: only these are returned.
+    pub count: u64,
+    /// Keys of the latest of those.
+    pub recent: VecDeque<u64>,
+    /// The last record that is wanted, as far as the list was read.
+    pub last: Option<Last>,
+    /// Key and block of the first record.
+    pub top: Option<(u64, Option<u64>)>,
+    /// In descending order of heights: that from which on a record may be newer than those that were returned.
+    pub newest: Option<i64>,
+}
+
+impl Returned {
+    /// The records before `offset`, of which these are the latest.
+    pub fn before(offset: u64, latest: &[u64]) -> Self {
+        let mut keys = KnownKeys::default();
+        let has_equal = latest.iter().filter(|key| !keys.insert(**key)).count() > 0;
+        let earlier = Latest::of_earlier_run(latest);
+        Self {
+            keys,
+            has_equal,
+            is_continued: offset > 0,
+            lacks_keys: offset > 0 && !earlier.has_all_of_height(offset),
+            next: offset,
+            latest: earlier,
+            count: offset,
+            recent: latest.iter().copied().collect(),
+            last: offset.checked_sub(1).map(|offset| Last { offset, height: None }),
+            ..Self::default()
+        }
+    }
+
+    /// Facts about these records for a search of others, once this part of the list was read.
+    pub fn known(&self, extent: Extent) -> Known<'_> {
+        let last = self.last.filter(|_| extent != Extent::Whole);
+        Known { keys: &self.keys, has_equal: self.has_equal || self.lacks_keys, last, newest: self.newest }
+    }
+
+    pub fn push(&mut self, key: u64) {
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(key);
+        self.count += 1;
+    }
+}
