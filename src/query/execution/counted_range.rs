@@ -53,7 +53,7 @@ impl<'q> CountedRange<'q> {
         let mut reader = ListReader::new(list_spec(self.list, None));
         let request = PageRequest::first(self.list.page_size());
         let page = self.fetch(request, false).await?;
-        reader.on_response(&request, &response(&page))?;
+        reader.on_response(&request, &response(&page, reader.spec()))?;
         let Some(pages) = page.total_pages else { return Ok(None) };
         let Some(newest) = PageHeights::new(1, &page.columns) else { return Ok(None) };
         let rows = reader.snapshot().page_rows();
@@ -66,7 +66,9 @@ impl<'q> CountedRange<'q> {
             // The run continues after this page as from a cursor, so that its reader proves the rest as it proves any list.
             let request = PageRequest { page: top - 1, ..request };
             let page = self.fetch(request, true).await?;
-            let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page)) else { return Ok(None) };
+            let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page, reader.spec())) else {
+                return Ok(None);
+            };
             let Some(above) = PageHeights::new(top - 1, &page.columns) else { return Ok(None) };
             // More records of the height above may be on that page.
             (QueryStart::from_position(self.list, offset, list, None)?, high.min(above.last - 1))

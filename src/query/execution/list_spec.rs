@@ -40,15 +40,15 @@ pub(super) fn subject(query: &Query, wanted: Option<u64>) -> Subject {
     }
 }
 
-/// A fetched page as its list's reader takes it.
-pub(super) fn response(page: &Page) -> Response<'_> {
+/// A fetched page as the reader of the list and the audit take it. A count that may be that of the result window is none.
+pub(super) fn response<'p>(page: &'p Page, list: &ListSpec) -> Response<'p> {
     Response {
         rows: &page.columns,
         page: page.number,
         limit: page.limit,
         // Some services report 0 pages in place of none.
         total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
-        total: page.total,
+        total: page.total.filter(|total| !list.is_capped(*total)),
     }
 }
 

@@ -122,10 +122,10 @@ async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -
     let mut list = ListReader::new(list_spec(query, None));
     let request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, report).await?;
-    let accepted = list.on_response(&request, &response(&page))?;
+    let accepted = list.on_response(&request, &response(&page, list.spec()))?;
     let Some(total) = page.total else { return unsplit(query) };
     // The reader of the list decides what a count means that is less than the records of the first page.
-    if check_count(&request, &response(&page)).is_err() {
+    if check_count(&request, &response(&page, list.spec())).is_err() {
         return unsplit(query);
     }
     // A service that counts no page of a list with records says nothing about its length.
@@ -139,9 +139,9 @@ async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -
         let max_page_size = query.endpoint().page_size_max().map_or(1, u64::from);
         let Some(request) = page_of_both(offset - 1, offset, max_page_size) else { break };
         let page = fetch(query, 0, request, false, report).await?;
-        check_count(&request, &response(&page)).map_err(|problem| list.drift_error(problem))?;
+        check_count(&request, &response(&page, list.spec())).map_err(|problem| list.drift_error(problem))?;
         let before = cuts.last().map_or(0, |cut| cut.offset);
-        let cut = list.cut_near(offset, &request, &response(&page));
+        let cut = list.cut_near(offset, &request, &response(&page, list.spec()));
         cuts.extend(cut.filter(|cut| (before + 1..end).contains(&cut.offset)));
     }
     // The last partition reads to the end of the list, and so checks that all of it was there; of an empty one nothing.

@@ -233,9 +233,7 @@ impl SliceFetcher {
         select: impl Fn(&Accepted) -> Selection,
     ) -> Result<(Accepted, Selection), Error> {
         let rows = KeyedRows::new(&page.columns);
-        // A count that may be that of the result window is none.
-        let total = page.total.filter(|total| !self.list.spec().is_capped(*total));
-        let response = Response { rows: &rows, total, ..response(page) };
+        let response = Response { rows: &rows, ..response(page, self.list.spec()) };
         if self.list.spec().is_beyond_window(request) && self.audit.is_repetition(request, &response) {
             self.list.end_at_window();
             self.cancel_in_flight();

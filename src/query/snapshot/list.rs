@@ -103,9 +103,6 @@ impl ListReader {
 
     /// Takes the response to the oldest request in flight. Returns the rows that come next in the result.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        // A count that the service cuts off says nothing about the length.
-        let total = response.total.filter(|total| !self.spec().is_capped(*total));
-        let response = &Response { total, ..*response };
         self.switch_to_counted(request, response);
         let reader = self.reader_mut();
         let list = reader.list_mut();

@@ -73,6 +73,7 @@ pub(in crate::query::snapshot) fn serve(
 ) -> (PageRequest, Keys, Result<Accepted, Error>) {
     let request = reader.next_request(0).expect("a request");
     let rows = page(list, &request);
+    let is_counted = is_counted && !reader.spec().is_capped(list.len() as u64);
     let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted));
     (request, rows, accepted)
 }
