@@ -51,3 +51,27 @@ pub struct Rates {
     /// Most records at the head that a reorganization replaces.
     pub depth: usize,
 }
+
+/// A list with a count that does not change.
+pub const COUNTED: Bounds = Bounds {
+    counted: true,
+    max_length: 6,
+    page_sizes: (1, 3),
+    max_page: 0,
+    served: 0,
+    symbols: 0,
+    rows: false,
+    growth: (0, 0),
+    losses: 0,
+    reorganizations: 0,
+    shallow: false,
+    deaths: 0,
+    concurrency: 1,
+    omissions: 0,
+    window: None,
+    wanted: 0,
+    first_page: FirstPage::Located,
+    defect: None,
+    is_audited: true,
+    rates: None,
+};

@@ -2,31 +2,9 @@
 
 use super::super::FirstPage;
 use super::adversary::Defect;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, COUNTED};
 use super::tally::check;
 
-const COUNTED: Bounds = Bounds {
-    counted: true,
-    max_length: 6,
-    page_sizes: (1, 3),
-    max_page: 0,
-    served: 0,
-    symbols: 0,
-    rows: false,
-    growth: (0, 0),
-    losses: 0,
-    reorganizations: 0,
-    shallow: false,
-    deaths: 0,
-    concurrency: 1,
-    omissions: 0,
-    window: None,
-    wanted: 0,
-    first_page: FirstPage::Located,
-    defect: None,
-    is_audited: true,
-    rates: None,
-};
 const UNCOUNTED: Bounds = Bounds { counted: false, ..COUNTED };
 /// Pages of one record contain no overlap, by which duplicates are distinguished.
 const DUPLICATES: Bounds = Bounds { symbols: 2, max_length: 4, page_sizes: (2, 3), ..UNCOUNTED };

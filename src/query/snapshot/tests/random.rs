@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::FirstPage;
-use super::bounds::{Bounds, Rates};
+use super::bounds::{Bounds, COUNTED, Rates};
 use super::choices::Choices as _;
 use super::tally::{ERRORS, Size};
 use super::world::{Verdict, World};
@@ -54,28 +54,14 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         counted: random.bool(),
         max_length: 400,
         page_sizes: (size, size),
-        max_page: 0,
-        served: 0,
-        symbols: 0,
-        rows: false,
-        growth: (0, 0),
-        losses: 0,
-        reorganizations: 0,
-        shallow: false,
-        deaths: 0,
         concurrency: [1, 4, 8][random.choose(3)],
-        omissions: 0,
-        window: None,
-        wanted: 0,
-        first_page: FirstPage::Located,
-        defect: None,
-        is_audited: true,
         rates: Some(Rates {
             growth: random.choose(size + 1),
             is_steady: random.bool(),
             reorganization: 0,
             depth: 5.min(size - 1),
         }),
+        ..COUNTED
     }
 }
 
