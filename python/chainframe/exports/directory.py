@@ -120,21 +120,17 @@ class LocalStore:
 
     @property
     def pieces(self) -> Self:
-        """The pieces of the next part, which are in the same directory."""
         return self
 
     @_reported
     def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
-        """Stores rows for the next part, the state after them, and the verdicts that changed since the last part."""
         self._pieces.add(manifest, progress, verdicts, table)
 
     def stored_rows(self) -> Iterator[pa.Table]:
-        """Rows of the pieces for the next part."""
         return self._pieces.tables()
 
     @_reported
     def recover(self, manifest: Manifest, encoding: Encoding) -> None:
-        """Writes a part with the pieces of a run that was killed."""
         found = self._pieces.recovered(manifest)
         if found is None:
             return
@@ -145,7 +141,6 @@ class LocalStore:
 
     @_reported
     def begin(self, manifest: Manifest) -> None:
-        """Writes the manifest with which a run begins, and removes what an earlier one left unlisted."""
         _make_durably(self.path)
         self._replace_manifest(manifest)
         self._pieces.begin(manifest)
@@ -165,7 +160,6 @@ class LocalStore:
         return Part(name=name, rows=rows, bytes=path.stat().st_size, sha256=_checksum(path))
 
     def commit(self, manifest: Manifest, progress: Progress) -> None:
-        """Adds to the export: once this returns, what is listed is part of it."""
         change = manifest.change(progress)
         self._append(change)
         self._pieces.remove()
@@ -245,18 +239,15 @@ class LocalStore:
         self._remove_unlisted(None)
 
     def verify(self, parts: Iterable[Part]) -> None:
-        """Raises `ExportError` if a file is not as it was written."""
         for part in parts:
             verify_part(self.path, part)
 
     def check_present(self, manifest: Manifest) -> None:
-        """Raises `ExportError` if a listed file is gone or has another size, as when another process removed it."""
         for part in manifest.files:
             verify_part(self.path, part, by_checksum=False)
 
     @_reported
     def replace_with(self, staging: LocalStore, manifest: Manifest) -> None:
-        """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
         _keep_mode(staging.path / Manifest.NAME, self.path / Manifest.NAME)
         self._pieces.remove()
         # In between readers find no manifest, and so no finished export.
@@ -274,7 +265,6 @@ class LocalStore:
         staging.discard()
 
     def discard_all(self) -> None:
-        """Removes the export, and one that was to replace it."""
         LocalStore(self.path / STAGING).discard()
         self._remove_files()
 
