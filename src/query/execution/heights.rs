@@ -41,7 +41,7 @@ pub(super) struct ChainHeights<'c> {
     head: Option<NewestBlocks>,
     search: Option<Search>,
     /// Finds of earlier runs and of this one.
-    kept: KeptSearch,
+    pub kept: KeptSearch,
     /// Hashes of the blocks that responses showed, by height.
     hashes: BTreeMap<i64, String>,
 }
@@ -184,20 +184,10 @@ impl<'c> ChainHeights<'c> {
         self.known_block(self.known_newest()?)
     }
 
-    /// Returns the position of a time, if this run or an earlier one has found it.
-    pub fn known_position(&self, time: i64) -> Option<TimePosition> {
-        self.kept.found(time)
-    }
-
     /// Takes the position of a time, for this run and those that continue it.
     pub fn keep_position(&mut self, time: i64, position: TimePosition) {
         self.kept.add_found(time, position);
         self.save();
-    }
-
-    /// Time of a block, if this run or an earlier one has requested it to learn how far a list reaches back.
-    pub fn known_age(&self, height: i64) -> Option<TimedBlock> {
-        self.kept.age(height)
     }
 
     pub fn keep_age(&mut self, block: TimedBlock) {
@@ -205,14 +195,9 @@ impl<'c> ChainHeights<'c> {
         self.save();
     }
 
-    /// True if positions that earlier runs have found were discarded since the last call: the chain has changed.
-    pub fn take_discarded(&mut self) -> bool {
-        self.kept.take_discarded()
-    }
-
     /// Returns the position of a time.
     pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
-        if let Some(found) = self.known_position(time) {
+        if let Some(found) = self.kept.found(time) {
             return Ok(found);
         }
         let found = self.find_unchanged(time).await;

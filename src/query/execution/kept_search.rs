@@ -57,6 +57,7 @@ impl KeptSearch {
         self.state.has_falling_times
     }
 
+    /// Returns the position of a time, if this run or an earlier one has found it.
     pub fn found(&self, time: i64) -> Option<TimePosition> {
         self.state.found(time)
     }
@@ -67,6 +68,7 @@ impl KeptSearch {
         }
     }
 
+    /// Time of a block, if this run or an earlier one has requested it to learn how far a list reaches back.
     pub fn age(&self, height: i64) -> Option<TimedBlock> {
         self.state.ages.iter().find(|(other, _)| *other == height).map(|(_, time)| TimedBlock { height, time: *time })
     }
@@ -90,6 +92,7 @@ impl KeptSearch {
         self.has_discarded = true;
     }
 
+    /// True if positions that earlier runs have found were discarded since the last call: the chain has changed.
     pub fn take_discarded(&mut self) -> bool {
         std::mem::take(&mut self.has_discarded)
     }

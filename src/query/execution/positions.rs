@@ -52,7 +52,7 @@ pub(super) fn reject_empty_responses(chain: Chain, report: &SharedReport) -> Res
 }
 
 pub(super) struct Positions<'q> {
-    heights: ChainHeights<'q>,
+    pub heights: ChainHeights<'q>,
     /// Heights that other lists of a set have found.
     shared: Option<&'q SharedHeights>,
     kept: Option<KeptPositions<'q>>,
@@ -81,21 +81,6 @@ impl<'q> Positions<'q> {
         Self::new(heights, shared, report)
     }
 
-    /// The newest block as of the first request.
-    pub async fn newest(&mut self) -> Result<Option<TimedBlock>, Error> {
-        self.heights.newest().await
-    }
-
-    /// The lowest height of the list, if it reaches back to the first block that the API has.
-    pub async fn first_listed(&mut self) -> Result<Option<i64>, Error> {
-        self.heights.first_listed().await
-    }
-
-    /// True if a response showed a block that is earlier than one below it.
-    pub fn has_falling_times(&self) -> bool {
-        self.heights.has_falling_times()
-    }
-
     /// Returns the block of a height.
     pub async fn block(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
         let Some(shared) = self.shared else { return self.block_for_age(height).await };
@@ -111,7 +96,7 @@ impl<'q> Positions<'q> {
 
     /// A reorganization moves the time of a height by less than what counts where lists are said to reach back to it.
     async fn block_for_age(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
-        if let Some(known) = self.heights.known_age(height) {
+        if let Some(known) = self.heights.kept.age(height) {
             return Ok(Some(known));
         }
         let block = self.heights.list.block(height).await?;
@@ -121,7 +106,7 @@ impl<'q> Positions<'q> {
 
     /// True if the chain has changed since earlier runs have found positions: they are to be found again.
     pub async fn has_changed(&mut self) -> bool {
-        let has_changed = self.heights.take_discarded();
+        let has_changed = self.heights.kept.take_discarded();
         if has_changed && let Some(shared) = self.shared {
             shared.positions.clear().await;
         }
@@ -143,7 +128,7 @@ impl<'q> Positions<'q> {
 
     /// Returns a position, with the age up to which other lists may use it.
     async fn kept_or_searched(&mut self, time: i64) -> Result<(TimePosition, Duration), Error> {
-        if self.heights.known_position(time).is_none()
+        if self.heights.kept.found(time).is_none()
             && let Some(kept) = &mut self.kept
             && let Some(height) = kept.get(time).await?
         {

@@ -77,11 +77,11 @@ async fn find_or_replay(
 
 /// Finds the heights of a query.
 async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<ResolvedRange, Error> {
-    let mut heights = Positions::of(query, shared, report)?;
+    let mut positions = Positions::of(query, shared, report)?;
     loop {
-        let found = find_ends(query, &mut heights, report).await?;
+        let found = find_ends(query, &mut positions, report).await?;
         // One end may be that of an earlier run, and the search for the other one has shown that the chain has changed.
-        if !heights.has_changed().await {
+        if !positions.has_changed().await {
             return Ok(found);
         }
         report.forget_shown();
@@ -90,13 +90,17 @@ async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedRepo
 
 /// Finds both ends of a range. One that no block can be in is sent as an empty one, so that all that a run does in the end is
 /// done for it as well.
-async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedReport) -> Result<ResolvedRange, Error> {
-    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, heights).await?.into()) };
+async fn find_ends(
+    query: &Query,
+    positions: &mut Positions<'_>,
+    report: &SharedReport,
+) -> Result<ResolvedRange, Error> {
+    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, positions).await?.into()) };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut open_end = None;
     let mut known_newest = None;
     let end = match end_time {
-        Some(time) => match heights.find(time).await? {
+        Some(time) => match positions.find(time).await? {
             TimePosition::At(height) => Some(height),
             // A height that was requested without a block is not requested again.
             TimePosition::BelowAbsent { height, end } => Some(if is_expanded { height } else { end }),
@@ -122,7 +126,7 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
         },
         None if end_height.is_some() => end_height,
         // Each height is a request: the last one has to be known. A list has its end by itself.
-        None if is_expanded => match heights.newest().await? {
+        None if is_expanded => match positions.heights.newest().await? {
             Some(newest) => {
                 open_end = Some(newest.height);
                 open_end
@@ -133,7 +137,7 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
     };
     let start = match start_time {
         // Both ends of a range of times are included: it begins above the last block that is earlier.
-        Some(time) => match heights.find(time - 1).await? {
+        Some(time) => match positions.find(time - 1).await? {
             TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } => Some(height + 1),
             TimePosition::Newest(height) => {
                 known_newest = Some(height);
@@ -152,12 +156,12 @@ async fn find_ends(query: &Query, heights: &mut Positions<'_>, report: &SharedRe
         },
         None => match start_height.zip(end) {
             Some((start, end)) if is_expanded && end - start >= MANY_HEIGHTS => {
-                heights.first_listed().await?.map(|first| first.max(start)).or(start_height)
+                positions.heights.first_listed().await?.map(|first| first.max(start)).or(start_height)
             }
             _ => start_height,
         },
     };
-    if (start_time.is_some() || end_time.is_some()) && heights.has_falling_times() {
+    if (start_time.is_some() || end_time.is_some()) && positions.heights.has_falling_times() {
         report.add_reason(FALLING_TIMES);
     }
     let resolved = query.with_heights(start, end)?.with_later_blocks(known_newest);
@@ -177,13 +181,13 @@ fn first_block_unknown(lowest: i64) -> String {
 }
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
-async fn mark_recent(query: &Query, heights: &mut Positions<'_>) -> Result<Query, Error> {
+async fn mark_recent(query: &Query, positions: &mut Positions<'_>) -> Result<Query, Error> {
     if let Some((Some(start_time), _)) = query.options().times {
         // The run that this one continues has found the heights of these times.
         return Ok(query.clone().with_recent(is_recent(query, start_time)));
     }
     let Some(height) = query.start_height() else { return Ok(query.clone()) };
-    let block = heights.block(height).await?;
+    let block = positions.block(height).await?;
     let is_recent = block.is_some_and(|block| is_recent(query, block.time));
     Ok(query.clone().with_recent(is_recent))
 }
