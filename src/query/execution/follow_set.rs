@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use across::FollowedLists;
 
-use super::follow::{Follow, FollowEvent, FollowItem, FollowStep};
 use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
 use super::lag::Lag;
+use super::list_follow::{FollowEvent, FollowItem, FollowStep, ListFollow};
 use super::query_start::QueryStart;
 use super::set::is_of_one_list;
 use super::shared_heights::SharedHeights;
@@ -25,26 +25,26 @@ use crate::query::request::{Members, Query};
 use crate::query::results::{Records, Report, SharedReport, Verdict};
 
 /// A list by its index, and the outcome of a step of its follower.
-type Stepped = (usize, Box<Follow>, Result<FollowStep, Error>);
+type Stepped = (usize, Box<ListFollow>, Result<FollowStep, Error>);
 
 /// Dropping it, or a future of it, cancels its requests and loses no event.
 pub struct FollowSet {
-    query: Query,
+    pub(super) query: Query,
     members: Members,
     /// Plan of each list, without its query.
     options: FollowOptions,
     /// Position of the set after the last event that was returned.
-    cursor: FollowCursor,
-    report: SharedReport,
-    lag: Lag,
+    pub(super) cursor: FollowCursor,
+    pub(super) report: SharedReport,
+    pub(super) lag: Lag,
     shared: Arc<SharedHeights>,
     /// Lists that were not followed yet.
     unopened: VecDeque<usize>,
     /// Followers that are due, the first one longest.
-    due: VecDeque<(usize, Box<Follow>)>,
+    due: VecDeque<(usize, Box<ListFollow>)>,
     asked: JoinSet<Stepped>,
     /// Followers between two rounds, by the time of the next one.
-    resting: BTreeMap<(Instant, usize), Box<Follow>>,
+    resting: BTreeMap<(Instant, usize), Box<ListFollow>>,
     /// The report of each follower as far as it is part of that of the set.
     counted: BTreeMap<usize, Report>,
     lists: FollowedLists,
@@ -103,23 +103,6 @@ impl FollowSet {
             members: members.clone(),
             query,
         })
-    }
-
-    pub fn query(&self) -> &Query {
-        &self.query
-    }
-
-    pub fn report(&self) -> &SharedReport {
-        &self.report
-    }
-
-    pub fn lag(&self) -> &Lag {
-        &self.lag
-    }
-
-    /// Position before the first event.
-    pub fn cursor(&self) -> &FollowCursor {
-        &self.cursor
     }
 
     /// Returns the next event of any list, or `None` at the end of a set that is followed to its end. After an error that
@@ -200,9 +183,9 @@ impl FollowSet {
         QueryStart::of_member(self.query.member(list), None, &self.shared)
     }
 
-    fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
+    fn open(&self, list: usize) -> Result<Box<ListFollow>, Error> {
         let plan = FollowPlan::new(&self.start_of(list), &self.options)?;
-        Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
+        ListFollow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
     }
 
     /// Opens the followers again in a forked child, whose parent has the tasks.
@@ -242,7 +225,7 @@ impl FollowSet {
         FollowEvent { item, list: Some(list), ..event }
     }
 
-    fn rest(&mut self, list: usize, mut follow: Box<Follow>, until: Instant) {
+    fn rest(&mut self, list: usize, mut follow: Box<ListFollow>, until: Instant) {
         follow.release();
         self.lag.caught_up(list);
         self.resting.insert((until, list), follow);
@@ -276,8 +259,8 @@ impl FollowSet {
     }
 
     /// Adds what a follower has read since it was counted last.
-    fn account(&mut self, list: usize, follow: &Follow) {
-        let now = follow.report().read();
+    fn account(&mut self, list: usize, follow: &ListFollow) {
+        let now = follow.report.read();
         let before = self.counted.insert(list, now.clone()).unwrap_or_default();
         let cost = now.since(&before);
         self.report.add_cost(&cost);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use divide::Dividing;
+pub(super) use output::MAX_REREADS;
 use output::RunOutput;
 pub(super) use resume::KnownPage;
 use send::SliceSizes;

@@ -4,8 +4,8 @@ use crate::query::audit::Blocks;
 use crate::query::evidence::Evidence;
 use crate::query::results::{Partial, Report, SavedPartial, SharedReport};
 
-/// Most times that the list of one slice is read again.
-const MAX_REREADS: u32 = 2;
+/// Most times that the list of one slice is read again, or the round of a follower whose list has lost its length.
+pub(in crate::query::execution) const MAX_REREADS: u32 = 2;
 
 pub(super) struct RunOutput {
     /// Number of records.

@@ -1,4 +1,4 @@
-//! `Follow`: carries out what a follower requests, and makes batches of what it delivers.
+//! `ListFollow`: carries out what a follower requests, and makes batches of what it delivers.
 
 mod oldest;
 mod reads;
@@ -19,7 +19,6 @@ use super::query_start::QueryStart;
 use super::read_down::records_between;
 use crate::client::Error;
 use crate::query::follow::{Event, EventKind, FollowState, Follower, Request, Start};
-use crate::query::request::Query;
 use crate::query::results::{Records, SharedReport};
 
 /// Rounds in a row that are repeated since the list changed while it was read. A list that only grows or is reorganized once is
@@ -62,15 +61,15 @@ pub enum FollowItem {
 }
 
 /// Dropping it, or a future of it, cancels its requests and loses no event.
-pub struct Follow {
-    plan: FollowPlan,
-    /// Position without state, for the cursors of events.
-    cursor: FollowCursor,
+pub struct ListFollow {
+    pub(super) plan: FollowPlan,
+    /// Position before the first event.
+    pub(super) cursor: FollowCursor,
     stage: FollowStage,
     /// The end, where following ends at a known one.
     end: Option<FollowState>,
-    report: SharedReport,
-    lag: Lag,
+    pub(super) report: SharedReport,
+    pub(super) lag: Lag,
     reads: RoundReads,
     oldest: OldestRecords,
     events: VecDeque<FollowEvent>,
@@ -90,7 +89,7 @@ enum FollowStage {
     },
 }
 
-impl Follow {
+impl ListFollow {
     pub fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
         let plan = FollowPlan::new(start, &options)?;
         let position = match options.start {
@@ -145,18 +144,6 @@ impl Follow {
         })
     }
 
-    pub fn query(&self) -> &Query {
-        &self.plan.query
-    }
-
-    pub fn report(&self) -> &SharedReport {
-        &self.report
-    }
-
-    pub fn lag(&self) -> &Lag {
-        &self.lag
-    }
-
     /// Requests at most that many pages at once.
     pub(super) fn set_max_in_flight(&mut self, pages: usize) {
         self.plan.max_in_flight = pages.max(1);
@@ -165,11 +152,6 @@ impl Follow {
     /// Drops the rows of a round that has ended.
     pub(super) fn release(&mut self) {
         self.reads.release();
-    }
-
-    /// Position before the first event.
-    pub fn cursor(&self) -> &FollowCursor {
-        &self.cursor
     }
 
     /// Returns the next event, or `None` at the end of a follower that ends. After an error or a cancelled call, the next

@@ -1,17 +1,15 @@
 //! `RoundReads`: what a follower has read for its round, and the reads that it requests.
 
-use super::Follow;
+use super::ListFollow;
 use crate::client::Error;
 use crate::message::Message;
 use crate::query::execution::heights::ChainHeights;
 use crate::query::execution::range_run::RangeRead;
 use crate::query::execution::read_down::{ReadDown, ReadPage};
+use crate::query::execution::run::MAX_REREADS;
 use crate::query::follow::{Event, Request, RowFacts, Stop};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::End;
-
-/// Rounds in a row that are repeated since the length of the list was lost: as often as a query reads its list again.
-const MAX_LOST_LENGTHS: u32 = 2;
 
 #[derive(Default)]
 pub(super) struct RoundReads {
@@ -46,7 +44,7 @@ impl RoundReads {
     }
 }
 
-impl Follow {
+impl ListFollow {
     /// Takes note of what the reads so far cost and showed.
     pub(super) fn absorb(&mut self) {
         self.reads.absorb(&self.report);
@@ -159,7 +157,7 @@ impl Follow {
     /// Fails a few times in a row, so that the round is repeated. A service that contradicts itself each time has a reason.
     fn check_length(&mut self, lost_length: Option<Error>) -> Result<(), Error> {
         match lost_length {
-            Some(error) if self.lost_lengths < MAX_LOST_LENGTHS => {
+            Some(error) if self.lost_lengths < MAX_REREADS => {
                 self.lost_lengths += 1;
                 Err(error)
             }
