@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class NewerWriter(QueryWriter):
     """Writes the records of a list, newest first, above those of an earlier export."""
 
+    _is_keyed = True
+
     def __init__(self, store: Store, manifest: Manifest, query: Query[Any], **options: Any) -> None:  # noqa: ANN401
         super().__init__(store, manifest, query, **options)
         # A record without a block hash, such as a crossing, may be listed before it is in a block.
@@ -29,9 +31,6 @@ class NewerWriter(QueryWriter):
         """Key and height of the first records of this run, as many as a watermark has."""
         self._earlier_watermark = list(manifest.watermark)
         """Watermark of the interrupted runs of this export."""
-
-    def _is_keyed(self) -> bool:
-        return True
 
     def _is_met(self) -> bool:
         return self._matcher.met is not None or self._matcher.passed is not None
@@ -80,12 +79,11 @@ class NewerWriter(QueryWriter):
 class NewerRangeWriter(QueryWriter):
     """Writes the records of a range, lowest height first, from the highest block of an earlier export on."""
 
+    _is_keyed = True
+
     def __init__(self, store: Store, manifest: Manifest, query: Query[Any], **options: Any) -> None:  # noqa: ANN401
         super().__init__(store, manifest, query, **options)
         self._matcher = HeightMatcher(manifest.since_watermark or [], _absent(manifest))
-
-    def _is_keyed(self) -> bool:
-        return True
 
     def _release_due(self) -> None:
         for is_known, count in self._matcher.known_runs(self._buffer.new_keys()):

@@ -43,6 +43,8 @@ class _Action(Enum):
 class SettledWriter(QueryWriter):
     """Writes an export of a settled series."""
 
+    _is_keyed = True
+
     def __init__(
         self,
         store: Store,
@@ -77,9 +79,6 @@ class SettledWriter(QueryWriter):
     def _settled(self) -> Settled:
         assert self.manifest.settled is not None  # noqa: S101 - by construction
         return self.manifest.settled
-
-    def _is_keyed(self) -> bool:
-        return True
 
     def _is_in_order(self) -> bool:
         return self._tail is not None

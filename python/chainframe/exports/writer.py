@@ -349,19 +349,17 @@ class QueryWriter(ParquetWriter["_PartBuffer"]):
 
     _released = 0
     """Number of rows of the list that were written or skipped."""
+    _is_keyed = False
+    """True if keys of the records decide which of them are written."""
 
     def _new_buffer(self) -> _PartBuffer:
-        options: dict[str, Any] = {"keyed": self._is_keyed(), "in_order": self._is_in_order()}
+        options: dict[str, Any] = {"keyed": self._is_keyed, "in_order": self._is_in_order()}
         options["earlier_requests"] = self._earlier_requests
         return self.query._part_buffer(self._max_rows, MAX_AGE, **options)  # noqa: SLF001
 
-    def _is_keyed(self) -> bool:
-        """True if keys of the records decide which of them are written."""
-        return False
-
     def _is_in_order(self) -> bool:
         """True if the list has to be read in its order, to find the records of an earlier export."""
-        return self._is_keyed()
+        return self._is_keyed
 
     def _end_here(self) -> None:
         # The next fetch proves what was read, or raises.
