@@ -64,9 +64,7 @@ def time_bounds(resource: str) -> TimeBounds | None:
     if not ends:
         return None
     roles = record_of(resource)["roles"]
-    is_expanded = any(
-        parameter["name"] == "start_height" and parameter["wire"] is None for parameter in parameters(resource)
-    )
+    is_expanded = _is_expanded(resource, "start_height")
     is_counted = ENDPOINTS[resource]["is counted"]
     return TimeBounds(roles["time"], roles["height"], ends["at least"], ends["at most"], is_expanded, is_counted)
 
@@ -204,7 +202,7 @@ def _by_range(
         return None if column.equal is None else _by_value(column.equal, wanted)
     is_ranged = column.low in given or column.high in given
     passed = _passed(column, given, kind)
-    if _is_expanded(resource, column):
+    if _is_expanded(resource, column.low):
         if not is_ranged and column.equal is not None and all(each.is_point for each in wanted):
             return _by_value(column.equal, wanted)
         if not _may_be_read_by_height(filter(None, map(passed.intersected, wanted)), is_timed=is_timed):
@@ -250,9 +248,9 @@ def _merged(ranges: list[Range], gap: int) -> list[Range]:
     return merged
 
 
-def _is_expanded(resource: str, column: Column) -> bool:
-    """True if the API has no parameter for the range, so that the client requests it height by height."""
-    return any(parameter["name"] == column.low and parameter["wire"] is None for parameter in parameters(resource))
+def _is_expanded(resource: str, low: str) -> bool:
+    """True if the API has no parameter for a range, so that the client requests it height by height."""
+    return any(parameter["name"] == low and parameter["wire"] is None for parameter in parameters(resource))
 
 
 def _bounded(column: Column, wanted: Range, kind: pa.DataType, passed: Range, *, is_ranged: bool) -> Arguments:
