@@ -10,16 +10,9 @@ use crate::query::snapshot::End;
 /// Reason of a list that cannot be shown to be complete.
 pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
-const LAST_YEAR: &str = "The API returns only the last 12 months of an address";
-
-/// True for the limit of a list of an address.
-pub(super) fn is_last_year(reason: &Message) -> bool {
-    reason.to_string().starts_with(LAST_YEAR)
-}
-
 /// The limit of a list of an address. A later start needs nothing that the API does not return.
 pub(super) fn last_year(query: &Query, consequence: &str) -> Message {
-    let problem = format!("{LAST_YEAR}{consequence}");
+    let problem = format!("The API returns only the last 12 months of an address{consequence}");
     let mut given = query.args().iter().map(|(name, _)| name.as_str());
     let narrowing = match given.find(|name| matches!(*name, "start_height" | "start_time")) {
         // The heights of a range of times were found.

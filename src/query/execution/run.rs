@@ -22,7 +22,7 @@ use slice::CurrentSlice;
 
 use super::observed::{Observed, RunObserver};
 use super::query_start::QueryStart;
-use super::reasons::{UNKNOWN_LENGTH, contradictions, is_last_year};
+use super::reasons::{UNKNOWN_LENGTH, contradictions, earlier_records, lacks_oldest};
 use super::resolve::resolve;
 use super::set::{Begin, Set};
 use super::shared_heights::SharedHeights;
@@ -214,7 +214,9 @@ impl Run {
     /// the API returns.
     pub fn is_read_to_end(&self) -> bool {
         let report = self.output.report.read();
-        report.complete || self.end() == Some(End::List) && report.reasons.to_vec().iter().all(is_last_year)
+        let limit = lacks_oldest(&self.query, earlier_records(&self.query, &self.output.evidence));
+        report.complete
+            || self.end() == Some(End::List) && report.reasons.to_vec().iter().all(|reason| *reason == limit)
     }
 
     /// Contradictions, also of a list that was read to its end and of which no more is requested, and an unknown length.
