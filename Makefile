@@ -5,8 +5,9 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Of twenty thousand files few are imported; Python compiles those.
+# Of twenty thousand installed files few are imported: Python compiles those, once.
 PIP_INSTALL := $(PIP) install --no-compile
+export PYTHONDONTWRITEBYTECODE :=
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -67,9 +68,7 @@ types:
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest --mypy-config-file scripts/stubtest.ini chainframe._native
 
-# Processes that tests start share compiled modules. A worker that has ended takes tests of the others: without that, the last
-# one ran two hundred tests alone.
-pytest: export PYTHONDONTWRITEBYTECODE :=
+# A worker that has ended takes tests of the others: without that, the last one ran two hundred tests alone.
 pytest:
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
@@ -81,7 +80,7 @@ postgres:
 # Installs a browser for the tests of the site, if allowed; otherwise they are skipped.
 browser:
 	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends chromium; } || true
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends chromium chromium-sandbox fonts-liberation; } || true
 
 # Tests the data source in a local Spark cluster of two workers. Not part of `test`: Spark needs Java, its own environment
 # of hundreds of megabytes and minutes to install. `test` covers the data source without Spark.

@@ -35,15 +35,23 @@ def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
 
 
 def row_values(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
-    """Values of the rows. Amounts that are text are numbers, equal to those of an export with decimals."""
+    """Values of the rows that are equal if they mean the same.
+
+    Amounts that are text are numbers, equal to those of an export with decimals. The letter case of hashes and addresses
+    says nothing.
+    """
     decimals = amounts(manifest.query["call"])
     columns = [
         [value if value is None else Decimal(value) for value in column.to_pylist()]
         if name in decimals
-        else column.to_pylist()
+        else [_folded(value) for value in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return list(zip(*columns, strict=True))
+
+
+def _folded(value: object) -> object:
+    return value.lower() if isinstance(value, str) and value.startswith(("0x", "0X")) else value
 
 
 def amounts(call: str) -> set[str]:

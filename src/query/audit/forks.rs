@@ -19,6 +19,8 @@ pub struct Forks {
     contradictory: Option<(i64, i64)>,
     /// Block of the latest returned record.
     latest: Option<BlockOfRow>,
+    /// Block of the record that an earlier run returned last.
+    earlier: Option<BlockOfRow>,
     /// A height of which two pages have one block each.
     mixed: Option<i64>,
 }
@@ -44,7 +46,18 @@ impl Forks {
     /// Takes the block of the record that an earlier run returned last.
     pub fn set_latest(&mut self, height: i64, hash: u64) {
         self.latest = Some(BlockOfRow { height, hash });
+        self.earlier = self.latest;
         self.heights.insert(hash, height);
+    }
+
+    /// Key of the record below those of the height of the last record of an earlier run, in a response that shows another block
+    /// there.
+    pub fn below_replaced(&self, rows: &dyn Rows) -> Option<u64> {
+        let earlier = self.earlier.filter(|_| self.has_blocks)?;
+        let at = |row: &usize| rows.height(*row) == Some(earlier.height);
+        let last = (0..rows.len()).rfind(at)?;
+        let is_replaced = (0..=last).filter(at).all(|row| rows.block(row).is_some_and(|hash| hash != earlier.hash));
+        (is_replaced && last + 1 < rows.len()).then(|| rows.key(last + 1))
     }
 
     pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<BlockOfRow> {

@@ -59,6 +59,7 @@ impl Heights {
     pub fn set_latest(&mut self, height: i64) {
         self.latest = Some(height);
         self.continued = Some(height);
+        self.recent.extend(self.latest_block.map(|key| (height, key)));
     }
 
     /// Height of the latest returned record, if its page was in order or had one height.

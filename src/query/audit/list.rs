@@ -181,6 +181,10 @@ impl ListAudit {
             let heights = heights_of(response, 0..response.rows.len());
             self.heights.on_response(self.subject.order, heights.as_deref(), || response.rows.keys())?;
         }
+        if let Some(key) = self.forks.below_replaced(response.rows) {
+            self.returned.below_replaced = Some(key);
+            self.check_replaced()?;
+        }
         let has_other_head = !self.subject.has_blocks && self.growth.shows_other_head(request, response);
         if has_other_head || self.has_lost_top(request, response, accepted.seen.drift) {
             return Err("the first records are not in the list any more, although others of their block are".into());
@@ -304,6 +308,14 @@ impl ListAudit {
         })
     }
 
+    /// Fails if a returned record is of the chain that has another block than the last record of the earlier run.
+    fn check_replaced(&self) -> Result<(), String> {
+        if self.returned.below_replaced.is_some_and(|key| self.returned.keys.contains(key)) {
+            return Err("the block of the last record of the earlier run was replaced".into());
+        }
+        Ok(())
+    }
+
     fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
         if self.subject.order == Order::Consecutive && self.heights.are_in_order() {
             self.returned.count += kept.len() as u64;
@@ -330,7 +342,7 @@ impl ListAudit {
             }
             self.returned.push(key);
         }
-        Ok(())
+        self.check_replaced()
     }
 
     /// True if a response has nothing but records that were returned already, or is another page than the requested one.

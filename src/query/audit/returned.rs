@@ -30,6 +30,8 @@ pub struct Returned {
     pub recent: VecDeque<u64>,
     /// The last record that is wanted, as far as the list was read.
     pub last: Option<Last>,
+    /// Key of a record below the height of the last one that an earlier run returned, where a response shows another block.
+    pub below_replaced: Option<u64>,
     /// Key and block of the first record.
     pub top: Option<(u64, Option<u64>)>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.

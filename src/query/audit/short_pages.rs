@@ -6,6 +6,8 @@ use crate::query::snapshot::{PageRequest, Response};
 
 /// Requests for records that the list has moved away from.
 const MAX_LOOKS: u32 = 6;
+/// Times that a first record may come back: two responses that are in flight at the same time may arrive in another order.
+const MAX_RETURNS: u32 = 2;
 
 #[derive(Debug, Default)]
 pub struct ShortPages {
@@ -19,6 +21,10 @@ pub struct ShortPages {
     is_uneven: bool,
     /// Greatest length that pages of one record have shown.
     longest: u64,
+    /// Records that were the first of the list, the latest one last.
+    heads: Vec<u64>,
+    /// Times that one of them became the first again.
+    returns: u32,
 }
 
 /// The record that is requested.
@@ -51,6 +57,9 @@ impl ShortPages {
         let size = response.limit.unwrap_or(request.limit).min(request.limit);
         let is_short = rows > 0 && response.has_next(request) && rows < size;
         self.has_short |= is_short;
+        if request.position() == 0 && rows > 0 {
+            self.on_head(response.rows.key(0));
+        }
         if request.limit == 1 {
             self.longest = self.longest.max(response.total_pages.unwrap_or(0));
             return;
@@ -60,10 +69,26 @@ impl ShortPages {
         self.is_uneven |= request.limit == first.limit && first.too_few.is_some_and(|of_first| rows > of_first);
     }
 
+    /// Takes the first record of the list.
+    fn on_head(&mut self, key: u64) {
+        if self.heads.last() == Some(&key) {
+            return;
+        }
+        let before = self.heads.len();
+        self.heads.retain(|head| *head != key);
+        self.returns += u32::from(self.heads.len() < before);
+        self.heads.push(key);
+    }
+
+    /// True if pages of the size of the first one, which has too few rows, do not begin where those of another size do.
+    fn have_other_head(&self) -> bool {
+        self.returns > MAX_RETURNS && self.first.is_some_and(|first| first.too_few.is_some())
+    }
+
     /// True if records that were taken for newer ones than those of the first page may belong to it: `returned` records were
     /// all others.
     pub fn may_lack_newest(&self, returned: u64) -> bool {
-        self.is_uneven && self.longest > returned
+        (self.is_uneven || self.have_other_head()) && self.longest > returned
     }
 
     /// True if the first page has fewer rows than it says, and another one has more.

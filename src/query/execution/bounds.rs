@@ -49,6 +49,11 @@ impl Bounds {
         }
     }
 
+    /// The same number, or less.
+    pub fn or_none(self) -> Self {
+        Self { low: 0, ..self }
+    }
+
     pub fn minus(self, offset: u64) -> Self {
         self.map(|number| number.saturating_sub(offset))
     }

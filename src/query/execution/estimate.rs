@@ -20,6 +20,7 @@ use crate::client::Error;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
+use crate::query::audit::Arguments;
 use crate::query::request::{Members, Query};
 use crate::query::results::{Cursor, SharedReport};
 
@@ -196,6 +197,8 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
         size = continued(query, sampler, &measured, size).await?;
     }
     let records = size.records.minus(offset);
+    // A run returns no record that contradicts the arguments.
+    let records = if contradiction(query, &page).is_some() { records.or_none() } else { records };
     // The limit of a position counts from there.
     let pages = if offset == 0 { size.pages } else { records.map(|records| pages_of(query, records).max(1)) };
     let size = Size::of_list(query, records, pages);
@@ -324,6 +327,17 @@ fn bounds_of_share(all: Bounds, share: f64) -> Bounds {
     }
 }
 
+/// The limitation of a count of records that contradict the arguments.
+fn contradiction(query: &Query, page: &Page) -> Option<Message> {
+    let arguments = Arguments::of(query);
+    let parameter = (0..page.columns.rows()).find_map(|row| arguments.contradicted(&page.columns, row))?;
+    Some(
+        Message::new("the API returned records that contradict ")
+            .parameter(parameter)
+            .text(": it may ignore the filter"),
+    )
+}
+
 fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Message> {
     let wanted = query.max_items().unwrap_or(u64::MAX);
     let name = query.slices().label(slice).map_or(String::new(), |name| format!(" of {name}"));
@@ -341,6 +355,7 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     } else if wanted > records && query.reaches_result_window(records) && !is_divided_list {
         limitations.push(at_window(query, &name, records, None));
     }
+    limitations.extend(contradiction(query, page));
     let requested = query.slices().hashes(slice).len() as u64;
     if !matches!(query.endpoint().limit, ResultLimit::Logs) && requested > records {
         let missing = requested - records;

@@ -26,7 +26,7 @@ use crate::query::results::{Records, SharedReport};
 const MAX_REPEATS: u32 = 15;
 /// Requests of these rounds after which no other one is repeated, if there were two: a long list is read three times, as by a
 /// query.
-const MAX_REPEATED_REQUESTS: u64 = 40;
+const MAX_REPEATED_REQUESTS: u64 = 150;
 /// Pause before a round is repeated: servers that disagree would answer alike at once. It is short beside the shortest interval
 /// of polling, which is a second.
 const REPEAT_PAUSE: Duration = Duration::from_millis(200);

@@ -13,10 +13,13 @@ from chainframe.exports import read
 from chainframe.exports.set_writer import SetWriter
 from chainframe.testing import LocalService
 from sets.test_sets import senders
+from strict_server import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from strict_server import Request, Response, StrictServer
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
@@ -138,3 +141,25 @@ def test_addresses_in_base58_differ_by_letter_case(service: LocalService, tmp_pa
     client.address_transactions(first).to_parquet(tmp_path)
     with pytest.raises(cf.ExportError, match=f"another query: address is '{first}' there and '{second}' here"):
         client.address_transactions(second).to_parquet(tmp_path)
+
+
+@pytest.mark.parametrize("member", ["blockHash", "txid", "from"])
+def test_series_continues_in_any_letter_case_of_its_records(server: StrictServer, tmp_path: Path, member: str) -> None:
+    rows = [
+        dict.fromkeys(("blockHash", "txid", "from"), f"0x{number:040x}") | {"height": str(number), "amount": "1"}
+        for number in range(170, 130, -1)
+    ]
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("large_transactions", rows[(page - 1) * limit : page * limit], **members)
+
+    server.on("large_transactions", respond)
+    with server.client() as client:
+        query = client.large_transactions(page_size=10)
+        assert query.to_parquet_series(tmp_path / "series", settle=5).rows == 35
+        for row in rows:
+            row[member] = upper(row[member])
+        assert query.to_parquet_series(tmp_path / "series", settle=5).rows == 0
+        assert read(tmp_path / "series").count_rows() == 35

@@ -131,7 +131,7 @@ def test_block_with_two_heights_does_not_end_a_round(server: StrictServer, call:
     assert found[-1] >= 1057
 
 
-def test_long_list_that_contradicts_itself_each_time_is_read_three_times(server: StrictServer) -> None:
+def test_long_list_that_contradicts_itself_each_time_is_read_a_few_times(server: StrictServer) -> None:
     service = TwoPerBlock(server, "large_transactions")
     with server.client(concurrency=1) as client:
         query = client.large_transactions(page_size=2)
@@ -140,5 +140,6 @@ def test_long_list_that_contradicts_itself_each_time_is_read_three_times(server:
         service.too_low = 1
         with pytest.raises(cf.PaginationDriftError):
             list(query.follow(start="beginning", poll=None, settle=2))
-    assert once > 40
-    assert service.requests <= 3 * once
+    assert once > 50
+    # The first reading, and others until these took more than 150 requests.
+    assert service.requests <= 150 + 2 * once

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 import pytest
 
 import chainframe as cf
-from strict_server import Request, Response, StrictServer, page_of, query_of, total_of
+from strict_server import Request, Response, StrictServer, key_of, member_of, page_of, query_of, total_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 Row = dict[str, str]
@@ -207,3 +207,62 @@ def test_record_that_a_response_shows_below_a_returned_one_is_not_missed(
         with server.client(concurrency=1) as client, suppress(cf.PaginationDriftError):
             records: Any = query_of(client, call, page_size=4).collect()
             assert shown <= {record.height for record in records} or not records.report.complete, whole
+
+
+@pytest.mark.parametrize("call", ["transactions", "large_transactions", "blocks"])
+@pytest.mark.parametrize(("length", "size"), [(13, 8), (9, 8), (120, 50), (24, 8)])
+def test_first_page_that_lacks_the_newest_record_each_time_is_noticed(
+    server: StrictServer, call: str, length: int, size: int
+) -> None:
+    """Pages of another size begin with that record."""
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        rows = [{**in_own_block(height), "hash": f"0x{height:x}"} for height in range(length, 0, -1)]
+        cut = rows[(page - 1) * limit : page * limit]
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-length // limit))}
+        return page_of(call, cut[1:] if (page, limit) == (1, size) else cut, **members, **total_of(call, length))
+
+    server.on(call, respond)
+    with server.client(concurrency=1, max_retries=0) as client, suppress(cf.PaginationDriftError):
+        records = query_of(client, call, page_size=size).collect()
+        assert len(records) == length or not records.report.complete
+
+
+def fork(call: str, side: int, depth: int) -> list[Row]:
+    """A list of eight blocks, of which those above a depth differ by the side of the fork."""
+    blocks = [(height, f"{height}{side if height > 8 - depth else 0}") for height in range(8, 0, -1)]
+    name = "hash" if call == "blocks" else "txid"
+    return [{name: f"0x{block}", "blockHash": f"0xb{block}", "height": str(height)} for height, block in blocks]
+
+
+@pytest.mark.parametrize("call", ["blocks", "large_transactions", "token_transfers"])
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("returned", [1, 2])
+def test_run_that_continues_on_the_other_side_of_a_fork_is_no_result(
+    server: StrictServer, call: str, depth: int, returned: int
+) -> None:
+    sides = [fork(call, side, depth) for side in (1, 2)]
+    identity = key_of(call)
+    # Each of the next six requests goes to one of two servers.
+    for routing in range(64):
+        # The first run has one server.
+        servers = [0]
+
+        def respond(request: Request, servers: list[int] = servers) -> Response:
+            page, limit = int(request.query["page"]), int(request.query["limit"])
+            rows = sides[servers.pop() if len(servers) > 1 else servers[0]]
+            members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(rows) // limit))}
+            cut = rows[(page - 1) * limit : page * limit]
+            return page_of(call, cut, **members, **total_of(call, len(rows)))
+
+        server.on(call, respond)
+        with server.client(concurrency=1) as client:
+            query = query_of(client, call, page_size=4)
+            found = [getattr(record, identity) for record in islice(query, returned)]
+            servers[1:] = [routing >> number & 1 for number in range(6)]
+            with suppress(cf.PaginationDriftError):
+                rest = client.resume(query.cursor).collect()
+                found += [getattr(record, identity) for record in rest]
+                wire = member_of(call, identity)
+                assert found in [[row[wire] for row in side] for side in sides] or not rest.report.complete, routing

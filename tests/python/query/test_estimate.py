@@ -14,7 +14,7 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import Fault, LocalService, LoggedRequest
 from conftest import Sample
-from strict_server import Request, Response, StrictServer, page_of, rows_of
+from strict_server import Request, Response, StrictServer, page_of, query_of, rows_of, total_of
 
 CALLS = sorted(reference_client.ENDPOINTS)
 # Requests of an estimate, beside repeated ones after empty responses and those that find the heights of times.
@@ -329,6 +329,25 @@ def test_unreported_totals_are_bounds(server: StrictServer) -> None:
     assert (estimate.records, estimate.requests) == (10_000, 200)
     estimate = server.client().transactions(max_items=120).estimate()
     assert (estimate.records, estimate.records_range) == (120, (50, 120))
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "parameter"),
+    [
+        ("blocks", {"height": 3}, "height"),
+        ("token_transfers", {"min_amount": "100"}, "token_contract_address"),
+        ("large_transactions", {"height": 3}, "height"),
+    ],
+)
+def test_count_of_records_that_contradict_the_arguments_is_not_exact(
+    server: StrictServer, call: str, options: dict[str, Any], parameter: str
+) -> None:
+    row = {"hash": "0x1", "txid": "0x1", "height": "5", "tokenContractAddress": "0xb", "amount": "1"}
+    server.on(call, page_of(call, [row], **total_of(call, 1)))
+    estimate = query_of(server.client(), call, **options).estimate()
+    assert not estimate.is_exact
+    assert estimate.records_range[0] == 0
+    assert f"contradict {parameter}" in estimate.limitations[0]
 
 
 def test_rate_limit_determines_the_estimated_time(server: StrictServer) -> None:
