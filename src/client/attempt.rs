@@ -182,7 +182,7 @@ impl Client {
 
     /// Tells the rate limiter and the limit of requests in flight of a page. An empty one may be a throttle in disguise.
     fn on_page_response(&self, page: &Page, expectation: Expectation, sent: Instant, bytes: usize) {
-        if !expectation.is_doubtful(page) {
+        if !self.is_doubtful(expectation, page) {
             self.limiter().succeeded(sent);
             let in_flight = self.in_flight();
             in_flight.succeeded(sent, bytes, self.limiter().allowed());

@@ -37,6 +37,8 @@ pub enum BelievedEmpty {
     Confirmed,
     /// Repeated requests were empty as well.
     Repeated,
+    /// Its page object counts none.
+    Counted,
 }
 
 /// A request for a page that had records.
@@ -66,6 +68,8 @@ struct EmptyState {
     last_records: Option<Instant>,
     /// True once an empty response was disproved.
     is_throttling: bool,
+    /// True once a page object that counted none was disproved.
+    has_false_counts: bool,
     confirmed: u32,
 }
 
@@ -106,6 +110,12 @@ impl EmptyResponses {
         self.0.lock().is_throttling
     }
 
+    /// True if the service has throttled by page objects that count none: from then on they are repeated like responses that
+    /// do not count.
+    pub fn has_false_counts(&self) -> bool {
+        self.0.lock().has_false_counts
+    }
+
     /// True if empty responses are no sign of a throttle, as far as is known.
     pub(super) fn is_routine(&self) -> bool {
         let state = self.0.lock();
@@ -124,6 +134,11 @@ impl EmptyResponses {
     /// Notes that an empty response was a throttle: its repetition was not empty, or the control request was.
     pub(super) fn on_throttle(&self) {
         self.0.lock().is_throttling = true;
+    }
+
+    /// Notes that a page object that counted none was a throttle: a list has records where it said that there are none.
+    pub fn on_false_count(&self) {
+        self.0.lock().has_false_counts = true;
     }
 
     /// Forgets a control request whose response was empty: its records may be gone for good.

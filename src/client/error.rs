@@ -28,7 +28,13 @@ pub enum Error {
     /// A response that does not conform to the API.
     Format { endpoint: &'static str, path: String, problem: String, excerpt: String, attempts: u32, retryable: bool },
     /// A page without records although the API reports more: some deployments throttle that way.
-    Empty { endpoint: &'static str, problem: String, attempts: u32 },
+    Empty {
+        endpoint: &'static str,
+        problem: String,
+        /// True if a page after the first says that the list has no records at all.
+        denies_list: bool,
+        attempts: u32,
+    },
     /// The list changed while it was read, and its snapshot cannot be reconstructed.
     Drift { endpoint: &'static str, problem: Message },
     /// Records lie beyond the result window of the API.
@@ -239,7 +245,7 @@ impl Error {
             Self::Format { endpoint, path, problem, excerpt, .. } => {
                 Message::new(format!("{endpoint}: {path}: {problem}; the response has {excerpt:?}"))
             }
-            Self::Empty { endpoint, problem, attempts } => {
+            Self::Empty { endpoint, problem, attempts, .. } => {
                 Message::new(format!("{endpoint}: {problem} ({})", attempts_text(*attempts))).hint(Hint::RetryLater)
             }
             Self::Drift { endpoint, problem }

@@ -29,9 +29,18 @@ impl Expectation {
 
     /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
     /// services count one page where they find nothing, others no pages at all.
-    pub fn is_doubtful(&self, page: &Page) -> bool {
-        let counts_none = page.total == Some(0) || page.total_pages == Some(0);
+    pub(super) fn is_doubtful(&self, page: &Page) -> bool {
         let is_first = self.page == 1 && page.total_pages.is_none_or(|pages| pages <= 1);
-        page.is_bare() || page.columns.rows() == 0 && is_first && !counts_none
+        page.is_bare() || page.columns.rows() == 0 && is_first && !counts_none(page)
     }
+
+    /// True if a list is empty by its first page, which counts none.
+    pub(super) fn is_counted_empty(&self, page: &Page) -> bool {
+        self.page == 1 && page.columns.rows() == 0 && counts_none(page)
+    }
+}
+
+/// True if a page says that its list has no pages or no records.
+pub(super) fn counts_none(page: &Page) -> bool {
+    page.total == Some(0) || page.total_pages == Some(0)
 }

@@ -14,6 +14,7 @@ use super::expectation::Expectation;
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
 use super::send::Admission;
+use crate::decode::Page;
 use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
@@ -32,6 +33,8 @@ struct Attempts {
     first_empty: Option<Instant>,
     /// True once a response was empty that had to have records.
     was_emptied: bool,
+    /// True once one of these said that the list has no records at all.
+    was_denied: bool,
     /// Time spent in attempts and in the pauses between them. The queue for a permit is not included: it says nothing
     /// about the service, and grows with the caller's own requests.
     spent: Duration,
@@ -76,13 +79,15 @@ impl Client {
             let failed = match outcome {
                 Ok(mut fetched) => {
                     self.inner.shared.budget.deposit();
-                    if expectation.is_doubtful(&fetched.page) {
+                    if self.is_doubtful(expectation, &fetched.page) {
                         match self.prepare_repetition(target, policy, &mut attempts, &fetched, on_send).await {
                             Repetition::Again => continue,
                             Repetition::Needless(believed) => fetched.believed_empty = believed,
                         }
                     } else {
                         self.on_page(endpoint, target, expectation, &attempts, &fetched);
+                        fetched.believed_empty =
+                            expectation.is_counted_empty(&fetched.page).then_some(BelievedEmpty::Counted);
                     }
                     fetched.attempts -= attempts.repetitions;
                     fetched.repeated = attempts.repeated;
@@ -114,6 +119,12 @@ impl Client {
         outcome
     }
 
+    /// True if an empty response may be a throttle, by what is known of the service.
+    pub fn is_doubtful(&self, expectation: Expectation, page: &Page) -> bool {
+        expectation.is_doubtful(page)
+            || expectation.is_counted_empty(page) && self.inner.shared.empty_responses.has_false_counts()
+    }
+
     /// Notes the response to a request, and what it shows of empty responses before it.
     fn on_page(
         &self,
@@ -133,6 +144,9 @@ impl Client {
             empty_responses.on_records(control, fetched.sent);
             if attempts.was_emptied {
                 empty_responses.on_throttle();
+            }
+            if attempts.was_denied {
+                empty_responses.on_false_count();
             }
         }
         if let Some(empty) = attempts.first_empty {
@@ -225,6 +239,7 @@ impl Client {
     ) -> Result<Duration, Error> {
         let FailedAttempt { error, retry, skew, rejected, replayed, stale_connection } = failed;
         attempts.was_emptied |= matches!(error, Error::Empty { .. });
+        attempts.was_denied |= matches!(error, Error::Empty { denies_list: true, .. });
         // A replay ends where the recording ended.
         if replayed && self.is_played_out(target) {
             return Err(error);

@@ -3,7 +3,7 @@
 use http::header::LOCATION;
 
 use super::error::{ApiError, Error, Suspicion};
-use super::expectation::Expectation;
+use super::expectation::{Expectation, counts_none};
 use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};
@@ -38,7 +38,8 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
         match client.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
             Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
                 let problem = format!("page {} is empty but the API reports more records", expectation.page);
-                Err(Error::Empty { endpoint: endpoint.name, problem, attempts })
+                let denies_list = expectation.offset > 0 && counts_none(&page);
+                Err(Error::Empty { endpoint: endpoint.name, problem, denies_list, attempts })
             }
             Ok(decode::Envelope::Page(mut page)) => {
                 // A report shows them.

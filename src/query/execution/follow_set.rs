@@ -52,6 +52,8 @@ pub struct FollowSet {
     doubts: BTreeMap<usize, Message>,
     /// Process of the tasks.
     process: u32,
+    /// Reports of the lists that have ended.
+    ended: Vec<(usize, SharedReport)>,
     /// Lists that could not be followed on.
     refused: BTreeSet<usize>,
     /// Error of the first list that could not be followed on.
@@ -98,6 +100,7 @@ impl FollowSet {
             resting: BTreeMap::new(),
             counted: BTreeMap::new(),
             process: process::id(),
+            ended: Vec::new(),
             refused: BTreeSet::new(),
             error: None,
             members: members.clone(),
@@ -134,7 +137,10 @@ impl FollowSet {
                     return Ok(Some(self.returned(list, *event)));
                 }
                 Ok(FollowStep::Rest(time)) => self.rest(list, follow, Instant::now() + time),
-                Ok(FollowStep::Ended) => self.end(list, None),
+                Ok(FollowStep::Ended) => {
+                    self.ended.push((list, follow.report.clone()));
+                    self.end(list, None);
+                }
                 Err(error) if is_of_one_follower(&error) => self.end(list, Some(&error)),
                 Err(error) => {
                     self.due.push_back((list, follow));
@@ -287,9 +293,25 @@ impl FollowSet {
         let lacking =
             self.lists.lacking(&self.members, |list| !self.refused.contains(&list) && !self.doubts.contains_key(&list));
         let Some((lists, reason)) = lacking else { return };
+        self.doubt(&lists, reason);
+    }
+
+    /// Gives a reason for lists that have ended with an empty page, if the service was seen to throttle by such pages since.
+    fn doubt_empty_lists(&mut self) {
+        let ended = std::mem::take(&mut self.ended);
+        for (list, report) in ended {
+            if let Some(reason) = report.empty_responses_reason()
+                && !report.read().reasons.to_vec().contains(&reason)
+            {
+                self.doubt(&[list], reason);
+            }
+        }
+    }
+
+    fn doubt(&mut self, lists: &[usize], reason: Message) {
         let reason = reason.of_follower();
         self.report.add_reason(reason.clone());
-        for list in lists {
+        for list in lists.iter().copied() {
             self.doubts.insert(list, reason.clone());
             self.report.update(|report| {
                 report.verdicts.update(list, |verdict| {
@@ -302,6 +324,7 @@ impl FollowSet {
 
     fn finish(&mut self) -> Result<Option<FollowEvent>, Error> {
         self.compare();
+        self.doubt_empty_lists();
         if self.refused.len() == self.members.values.len()
             && let Some(error) = &self.error
         {

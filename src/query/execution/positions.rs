@@ -46,9 +46,9 @@ pub(super) fn reject_empty_responses(chain: Chain, report: &SharedReport) -> Res
     if report.empty_responses_reason().is_none() {
         return Ok(());
     }
-    let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
+    let problem = "responses were empty: the service may throttle so".to_owned();
     let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
-    Err(Error::Empty { endpoint: call(chain), problem, attempts })
+    Err(Error::Empty { endpoint: call(chain), problem, denies_list: false, attempts })
 }
 
 pub(super) struct Positions<'q> {

@@ -120,6 +120,7 @@ pub(super) fn end_of_part<T>(
 ) -> Result<T, Error> {
     let own = run.report().read();
     report.add_cost(&own);
+    report.take_counted(run.report());
     // The last year of an address is all that there is to follow, unless the list ends before it.
     let is_cut = query.endpoint().limit != ResultLimit::LastYear || run.end() == Some(End::ResultWindow);
     match own.reasons.to_vec().into_iter().next() {

@@ -100,6 +100,7 @@ impl ReadDown {
         self.shown.doubt(self.run.doubts());
         report.update(|report| report.dropped += dropped);
         self.counted = now;
+        report.take_counted(self.run.report());
         if let Some(reason) = self.run.report().empty_responses_reason() {
             report.add_reason(reason);
         }

@@ -107,9 +107,9 @@ pub(super) struct Set {
     /// The records that several lists have, where these are compared.
     in_common: Option<InCommon>,
     /// Lists that have ended without records, and without a reason.
-    empty: Vec<usize>,
-    /// Lists of absent blocks that were opened again.
-    absent: BTreeSet<usize>,
+    empty: BTreeSet<usize>,
+    /// Those of them that were opened again.
+    opened_again: BTreeSet<usize>,
     /// The error of a list that may send no further request. It is raised once the requests of the other lists are
     /// answered, which count as sent.
     spent: Option<Error>,
@@ -142,8 +142,8 @@ impl Set {
             unique: None,
             blocks: Blocks::default(),
             in_common: None,
-            empty: Vec::new(),
-            absent: BTreeSet::new(),
+            empty: BTreeSet::new(),
+            opened_again: BTreeSet::new(),
             spent: None,
             has_moved: false,
             is_finished: false,
@@ -174,7 +174,7 @@ impl Set {
                     return Ok(Some(page));
                 }
                 let error = self.spent.take().or_else(|| self.ask_emptied_again());
-                if error.is_none() && self.read_absent_again(report) {
+                if error.is_none() && self.read_empty_again(report) {
                     continue;
                 }
                 return error.map_or_else(|| self.finish(report), Err);
@@ -189,7 +189,10 @@ impl Set {
                 }
                 Ok(None) => self.end(index, &*run, None, report),
                 Err(Error::Drift { .. }) if self.read_again(index, &mut *run) => self.account(report),
-                Err(error @ Error::Empty { .. }) => {
+                Err(error @ Error::Empty { denies_list, .. }) => {
+                    if let Some(list) = self.open.get_mut(&index) {
+                        list.was_denied |= denies_list;
+                    }
                     self.emptied.push((index, run, error));
                     self.account(report);
                     // Other lists show whether the service throttles.
@@ -290,6 +293,9 @@ impl Set {
             self.num_pages += 1;
             self.begin_at_once = None;
             self.compare_blocks(index, &page.columns, report);
+            if self.open.get(&index).is_some_and(|list| list.was_denied) {
+                self.query.client().empty_responses().on_false_count();
+            }
         } else if self.has_block_of_each_value() && !self.has_returned(index) {
             // A run that continues from here reads the list again, and so knows that it is empty.
             self.account(report);
@@ -346,7 +352,7 @@ impl Set {
         // An earlier run may have returned the records of a list that it had begun.
         let is_whole = !self.starts.contains_key(&index);
         if is_whole && counts.records == 0 && counts.reasons.is_empty() && error.is_none() {
-            self.empty.push(index);
+            self.empty.insert(index);
         }
         self.outcome.add(index, &self.members.values[index], counts, error, report);
         self.account(report);

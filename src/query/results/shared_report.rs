@@ -19,8 +19,7 @@ use crate::query::request::{ShownRecord, ShownRecords};
 use crate::query::snapshot::Rows;
 
 /// Reason of a run with empty responses that may have been throttles.
-const EMPTY_RESPONSES: &str =
-    "Some responses were empty and did not count pages; some services throttle so: records may be missing";
+const EMPTY_RESPONSES: &str = "Some responses were empty; some services throttle so: records may be missing";
 /// Reason of a run with texts that are not as they were sent.
 const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
 /// Empty responses that a run may have without a response with records at the same time: a list may be empty.
@@ -71,14 +70,18 @@ impl Identified {
 struct BelievedResponses {
     confirmed: u64,
     unconfirmed: u64,
+    /// Page objects that counted none.
+    counted: u64,
     /// The client's knowledge of such responses, if there were any.
     known: Option<Arc<EmptyResponses>>,
 }
 
 impl BelievedResponses {
     fn are_doubtful(&self) -> bool {
-        let is_throttling = self.known.as_ref().is_some_and(|known| known.is_throttling());
-        self.unconfirmed > UNCONFIRMED || is_throttling && self.confirmed + self.unconfirmed > 0
+        let Some(known) = &self.known else { return self.unconfirmed > UNCONFIRMED };
+        self.unconfirmed > UNCONFIRMED
+            || known.is_throttling() && self.confirmed + self.unconfirmed > 0
+            || known.has_false_counts() && self.counted > 0
     }
 }
 
@@ -181,6 +184,7 @@ impl SharedReport {
         match response {
             BelievedEmpty::Confirmed => believed.confirmed += 1,
             BelievedEmpty::Repeated => believed.unconfirmed += 1,
+            BelievedEmpty::Counted => believed.counted += 1,
         }
         believed.known.get_or_insert_with(|| known.clone());
         let are_doubtful = believed.are_doubtful();
@@ -188,6 +192,16 @@ impl SharedReport {
         if are_doubtful {
             self.add_reason(EMPTY_RESPONSES);
         }
+    }
+
+    /// Takes the page objects without records that a run of this follower believed: they may be disproved later.
+    pub(in crate::query) fn take_counted(&self, run: &Self) {
+        let run = run.lock();
+        let (counted, known) = (run.believed.counted, run.believed.known.clone());
+        drop(run);
+        let believed = &mut self.lock().believed;
+        believed.counted = believed.counted.max(counted);
+        believed.known = believed.known.take().or(known);
     }
 
     /// Adds the reason of empty responses where one was not to be expected.

@@ -345,5 +345,5 @@ def test_one_empty_response_is_not_an_empty_list() -> None:
             service.faults = [{"kind": "empty", "times": 1}]
             assert len(call().collect()) > 0
         service.faults = [{"kind": "empty"}]
-        with pytest.warns(cf.IncompleteResultWarning, match="empty and did not count pages"):
+        with pytest.warns(cf.IncompleteResultWarning, match="responses were empty"):
             assert len(client.blocks().collect()) == 0

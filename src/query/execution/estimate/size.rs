@@ -55,7 +55,7 @@ impl Size {
 
 /// Requests that check the first page of a list, if that is empty and does not say that there are no records.
 pub(super) fn checks(query: &Query, page: &Page) -> Bounds {
-    if !expectation(query).is_doubtful(page) {
+    if !query.client().is_doubtful(expectation(query), page) {
         return Bounds::exact(0);
     }
     let checks = query.client().empty_responses().checks();

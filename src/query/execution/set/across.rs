@@ -82,7 +82,9 @@ impl Set {
         {
             self.in_common = None;
         }
-        self.unique.as_mut()?.fresh(index, page, &others, |list| self.ended.contains(list))
+        // One that was empty may be opened again.
+        let has_ended = |list| self.ended.contains(list) && !self.empty.contains(&list);
+        self.unique.as_mut()?.fresh(index, page, &others, has_ended)
     }
 
     /// Gives a reason for records that one list shows, and another list, which should have them, lacks.
@@ -112,22 +114,27 @@ impl Set {
                 absent.push(*list);
             }
         }
-        // The reason names the first one, in whichever order they were received.
-        absent.sort_unstable();
         absent
     }
 
-    /// Opens the lists of absent blocks again, once: a chain that grows may have had none of them before.
-    pub(super) fn read_absent_again(&mut self, report: &SharedReport) -> bool {
-        let mut absent = self.absent_blocks();
-        absent.retain(|list| self.absent.insert(*list));
-        self.empty.retain(|list| !absent.contains(list));
-        for list in &absent {
+    /// Opens lists without records again, once: those of absent blocks, since a chain that grows may have had none of them
+    /// before, and all of them if the service was seen to throttle by pages that count none.
+    pub(super) fn read_empty_again(&mut self, report: &SharedReport) -> bool {
+        let mut lists =
+            if self.has_false_counts() { self.empty.iter().copied().collect() } else { self.absent_blocks() };
+        lists.retain(|list| self.opened_again.insert(*list));
+        self.empty.retain(|list| !lists.contains(list));
+        for list in &lists {
             self.ended.remove(*list);
             self.outcome.begin_again(*list, report);
             self.unopened.push_back(*list);
         }
-        !absent.is_empty()
+        !lists.is_empty()
+    }
+
+    /// True if lists that have ended without records may have some.
+    pub(super) fn has_false_counts(&self) -> bool {
+        self.query.client().empty_responses().has_false_counts()
     }
 
     /// Gives a reason for blocks that the API does not have, and has others below and above them.

@@ -10,6 +10,8 @@ pub(super) struct OpenList {
     pub before: Report,
     /// Pages that the set had returned when the list was asked for its page.
     pub asked_at: u64,
+    /// True if a response to a later page said that the list has no records.
+    pub was_denied: bool,
     /// Records of it that another list had returned.
     pub repeated: u64,
 }
@@ -17,7 +19,7 @@ pub(super) struct OpenList {
 impl OpenList {
     pub fn new(report: &SharedReport) -> Self {
         let before = Report::default();
-        Self { checkpoint: None, report: report.clone(), before, asked_at: 0, repeated: 0 }
+        Self { checkpoint: None, report: report.clone(), before, asked_at: 0, was_denied: false, repeated: 0 }
     }
 
     /// Takes the report of another run, which continues the present one or reads its list again.

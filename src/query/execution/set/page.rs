@@ -52,13 +52,19 @@ impl Set {
         let others = self.open.iter().filter(|(other, _)| Some(**other) != list);
         let begun = self.begun.iter().filter_map(|other| Some((*other, self.starts.get(other)?.clone())));
         let has_block_of_each_value = self.has_block_of_each_value();
+        let mut ended = self.ended.clone();
+        // A run that continues from here reads them again.
+        if self.has_false_counts() {
+            self.empty.difference(&self.opened_again).for_each(|list| ended.remove(*list));
+        }
+        let empty = self.empty.iter().copied().filter(|list| has_block_of_each_value && ended.contains(*list));
         SetPage {
             query: self.query.clone(),
             page,
             open: others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect(),
             begun: begun.collect(),
-            ended: self.ended.clone(),
-            empty: if has_block_of_each_value { self.empty.clone() } else { Vec::new() },
+            empty: empty.collect(),
+            ended,
             ends: self.blocks.ends().filter(|_| has_block_of_each_value),
             refused: self.outcome.refused.clone(),
             seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),

@@ -22,7 +22,7 @@ impl Set {
                     self.ended.insert(index);
                 }
                 if set.is_empty(rank) {
-                    self.empty.push(index);
+                    self.empty.insert(index);
                 }
                 if let Some(at) = start.member(rank, &self.query.member(index)) {
                     self.begun.insert(index);
