@@ -74,6 +74,11 @@ struct EmptyState {
 }
 
 impl EmptyState {
+    /// True if a request that was sent no earlier returned records.
+    fn is_confirmed(&self, sent: Instant) -> bool {
+        self.last_records.is_some_and(|records| records >= sent)
+    }
+
     /// Repetitions before an empty response is believed, and the wait before the first of them.
     fn repetitions(&self) -> (u32, Duration) {
         if self.is_throttling {
@@ -146,6 +151,27 @@ impl EmptyResponses {
         self.0.lock().control = None;
     }
 
+    /// True if a page is known that had records.
+    pub fn has_control(&self) -> bool {
+        self.0.lock().control.is_some()
+    }
+
+    /// The control request, unless a response with records was sent for after `sent`.
+    pub(super) fn control_after(&self, sent: Instant) -> Option<Control> {
+        let state = self.0.lock();
+        state.control.clone().filter(|_| !state.is_confirmed(sent))
+    }
+
+    /// Confirms empty responses to requests that were sent up to `sent`. False if no response of the same time had records.
+    pub(super) fn confirm(&self, responses: usize, sent: Instant) -> bool {
+        let mut state = self.0.lock();
+        let is_confirmed = state.is_confirmed(sent);
+        if is_confirmed {
+            state.confirmed = state.confirmed.saturating_add(u32::try_from(responses).unwrap_or(u32::MAX));
+        }
+        is_confirmed
+    }
+
     /// Requests by which an empty response is checked before it is believed, as far as is known now.
     pub fn checks(&self) -> Checks {
         let state = self.0.lock();
@@ -166,7 +192,7 @@ impl EmptyResponses {
         if repetitions < wanted {
             return Verdict::RepeatAfter(first_wait * (1 << repetitions));
         }
-        let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
+        let is_confirmed = state.is_confirmed(sent);
         match &state.control {
             Some(control) if !is_confirmed => Verdict::Check(control.clone()),
             _ => {
@@ -213,7 +239,11 @@ mod tests {
         responses.on_records(control(), start);
         let (count, verdict) = repetitions(&responses, later);
         assert_eq!((count, believed(verdict)), (REPETITIONS, None));
+        assert!(responses.control_after(later).is_some());
+        assert!(!responses.confirm(1, later));
         responses.on_records(None, later);
+        assert!(responses.control_after(later).is_none());
+        assert!(responses.confirm(1, later));
         let (count, verdict) = repetitions(&responses, later);
         assert_eq!((count, believed(verdict)), (REPETITIONS, Some(BelievedEmpty::Confirmed)));
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
 use super::empty::{BelievedEmpty, Control, RepeatedPage, Verdict};
+use super::empty_again::EmptyRequest;
 use super::error::{Error, Phase};
 use super::expectation::Expectation;
 use super::log::{self, Level};
@@ -27,6 +28,8 @@ struct Attempts {
     free: u32,
     /// Repetitions of a request whose response was empty; they do not count as retries.
     repetitions: u32,
+    /// True if an empty response is no longer repeated.
+    is_last: bool,
     /// Records of control requests, and what these requests returned before.
     repeated: Vec<RepeatedPage>,
     /// Time of sending of the first of them.
@@ -59,10 +62,37 @@ impl Client {
         expectation: Expectation,
         on_send: &(dyn Fn() + Sync),
     ) -> Result<Fetched, Error> {
+        self.get_after(Attempts::default(), endpoint, target, expectation, on_send).await
+    }
+
+    /// Requests a page once more whose response was empty. Returns when that request was sent, and whether it was replayed, if the response is
+    /// empty still.
+    pub(super) async fn get_again(
+        &self,
+        request: &EmptyRequest,
+        on_send: &(dyn Fn() + Sync),
+    ) -> Option<(Instant, bool)> {
+        let EmptyRequest { endpoint, target, expectation } = request;
+        let attempts = Attempts { is_last: true, ..Attempts::default() };
+        let fetched = self.get_after(attempts, endpoint, target, *expectation, on_send).await.ok()?;
+        if fetched.believed_empty == Some(BelievedEmpty::Repeated) {
+            return Some((fetched.sent, fetched.replayed));
+        }
+        self.inner.shared.empty_responses.on_throttle();
+        None
+    }
+
+    async fn get_after(
+        &self,
+        mut attempts: Attempts,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        on_send: &(dyn Fn() + Sync),
+    ) -> Result<Fetched, Error> {
         let settings = self.settings();
         let max_retries = if Bug::RetriesUnbounded.is_planted() { u32::MAX } else { settings.max_retries };
         let policy = Policy { max_retries, deadline: settings.deadline };
-        let mut attempts = Attempts::default();
         loop {
             let admission = self.admit(target, attempts.sent > attempts.repetitions).await?;
             if Bug::DeadlineIncludesQueue.is_planted() {
@@ -166,6 +196,9 @@ impl Client {
         fetched: &Fetched,
         on_send: &(dyn Fn() + Sync),
     ) -> Repetition {
+        if attempts.is_last {
+            return self.believe(Some(BelievedEmpty::Repeated));
+        }
         attempts.first_empty.get_or_insert(fetched.sent);
         let empty_responses = &self.inner.shared.empty_responses;
         let mut verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
@@ -182,7 +215,11 @@ impl Client {
             }
             Verdict::RepeatAfter(wait) => wait.mul_f64(1.0 + (self.inner.shared.environment.jitter)() / 4.0),
             Verdict::Check(_) => return self.believe(None),
-            Verdict::Believe(_) if fetched.replayed => return self.believe(None),
+            Verdict::Believe(believed) if fetched.replayed => {
+                // One that is in the recording once more was requested again to be confirmed.
+                let is_again = believed == BelievedEmpty::Repeated && !self.is_played_out(target);
+                return self.believe(is_again.then_some(believed));
+            }
             Verdict::Believe(believed) => return self.believe(Some(believed)),
         };
         if !fetched.replayed {
@@ -206,7 +243,7 @@ impl Client {
 
     /// Requests a page that had records, to see whether the service returns records now. Returns what it had and has, if
     /// that stays the same.
-    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
+    pub(super) async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
         let Control { endpoint, target, expectation, fixed } = control;
         let empty_responses = &self.inner.shared.empty_responses;
         let Ok(admission) = self.admit(target, false).await else {

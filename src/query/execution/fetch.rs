@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{Error, Expectation};
+use crate::client::{EmptyRequest, Error, Expectation};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Order, Shape};
@@ -49,8 +49,10 @@ pub(super) async fn fetch(
         fetched => fetched?,
     };
     if let Some(believed) = fetched.believed_empty {
-        report.add_believed_empty(query.client().empty_responses(), believed);
+        let request = EmptyRequest { endpoint: query.endpoint(), target, expectation: expected };
+        report.add_believed_empty(query.client().empty_responses(), believed, request);
     }
+    confirm_empty(query, report).await;
     if fetched.repeated.iter().any(|page| lacks(&page.before, &page.after) || lacks(&page.after, &page.before)) {
         report.add_contradiction(Message::new(OTHER_RECORDS).hint(Hint::RunAgain));
     }
@@ -59,6 +61,18 @@ pub(super) async fn fetch(
     }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+/// Requests pages once more whose empty responses nothing has confirmed, as soon as a page with records is known.
+pub(super) async fn confirm_empty(query: &Query, report: &SharedReport) {
+    let unconfirmed = report.take_unconfirmed();
+    if unconfirmed.is_empty() {
+        return;
+    }
+    let count_request = || report.update(|report| report.requests += 1);
+    if query.client().confirm_empty(&unconfirmed, &count_request).await {
+        report.confirm_empty(unconfirmed.len());
+    }
 }
 
 /// True if a page lacks a record of another response to its request, and the chain has the block of the record. A block that

@@ -179,6 +179,7 @@ impl ListFollow {
             let request = follower.next_request(since.elapsed())?;
             if matches!(request, Request::Finished | Request::Wait(_)) {
                 self.plan.shown.conclude(&self.report);
+                self.report.doubt_believed_empty();
                 if let Some(event) = self.caught_up() {
                     return Ok(FollowStep::Event(Box::new(event)));
                 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::fetch::expectation;
-use crate::client::{Error, Expectation};
+use super::fetch::{confirm_empty, expectation};
+use crate::client::{EmptyRequest, Error, Expectation};
 use crate::decode::Page;
 use crate::process;
 use crate::query::request::{Options, Query};
@@ -83,8 +83,10 @@ impl Sampler {
             fetched => fetched?,
         };
         if let Some(believed) = fetched.believed_empty {
-            self.report.add_believed_empty(query.client().empty_responses(), believed);
+            let request = EmptyRequest { endpoint: query.endpoint(), target, expectation: expected };
+            self.report.add_believed_empty(query.client().empty_responses(), believed, request);
         }
+        confirm_empty(query, &self.report).await;
         let mut taken = self.lock();
         taken.requests += 1;
         taken.elapsed += fetched.elapsed;

@@ -1,6 +1,7 @@
 //! Results of a run: pages, records, batches, the report. Nothing here sends requests.
 
 mod batches;
+mod believed;
 mod cursor;
 mod division;
 mod entries;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::believed::{BelievedResponses, UNCONFIRMED};
 use super::keys::KeyedRows;
 use super::lookups::{Lookup, Lookups};
 use super::members::MembersReport;
 use super::report::{NOT_RETURNED, Report};
 use super::search_state::SearchState;
-use crate::client::{BelievedEmpty, EmptyResponses};
+use crate::client::{BelievedEmpty, EmptyRequest, EmptyResponses};
 use crate::columns::Columns;
 use crate::decode::Members;
 use crate::message::Message;
@@ -22,8 +23,6 @@ use crate::query::snapshot::Rows;
 const EMPTY_RESPONSES: &str = "Some responses were empty; some services throttle so: records may be missing";
 /// Reason of a run with texts that are not as they were sent.
 const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
-/// Empty responses that a run may have without a response with records at the same time: a list may be empty.
-const UNCONFIRMED: u64 = 1;
 
 /// A report that a run updates while others read it.
 #[derive(Clone, Debug)]
@@ -62,26 +61,6 @@ impl Identified {
         self.some |= named > 0;
         self.not_all |= named < records;
         self.some && self.not_all
-    }
-}
-
-/// Empty responses that were taken to mean that nothing was found.
-#[derive(Debug, Default)]
-struct BelievedResponses {
-    confirmed: u64,
-    unconfirmed: u64,
-    /// Page objects that counted none.
-    counted: u64,
-    /// The client's knowledge of such responses, if there were any.
-    known: Option<Arc<EmptyResponses>>,
-}
-
-impl BelievedResponses {
-    fn are_doubtful(&self) -> bool {
-        let Some(known) = &self.known else { return self.unconfirmed > UNCONFIRMED };
-        self.unconfirmed > UNCONFIRMED
-            || known.is_throttling() && self.confirmed + self.unconfirmed > 0
-            || known.has_false_counts() && self.counted > 0
     }
 }
 
@@ -178,36 +157,59 @@ impl SharedReport {
     }
 
     /// Adds an empty response that was taken to mean that nothing was found.
-    pub(in crate::query) fn add_believed_empty(&self, known: &Arc<EmptyResponses>, response: BelievedEmpty) {
+    pub(in crate::query) fn add_believed_empty(
+        &self,
+        known: &Arc<EmptyResponses>,
+        response: BelievedEmpty,
+        request: EmptyRequest,
+    ) {
         let mut state = self.lock();
-        let believed = &mut state.believed;
-        match response {
-            BelievedEmpty::Confirmed => believed.confirmed += 1,
-            BelievedEmpty::Repeated => believed.unconfirmed += 1,
-            BelievedEmpty::Counted => believed.counted += 1,
-        }
-        believed.known.get_or_insert_with(|| known.clone());
-        let are_doubtful = believed.are_doubtful();
+        state.believed.add(known, response, request);
+        let are_disproved = state.believed.are_disproved();
         drop(state);
-        if are_doubtful {
+        if are_disproved {
             self.add_reason(EMPTY_RESPONSES);
         }
     }
 
+    /// Returns the requests whose empty responses are unconfirmed, once, if they are several and can be confirmed now.
+    pub(in crate::query) fn take_unconfirmed(&self) -> Vec<EmptyRequest> {
+        self.lock().believed.take_unconfirmed()
+    }
+
+    /// Notes that as many empty responses were confirmed.
+    pub(in crate::query) fn confirm_empty(&self, responses: usize) {
+        self.lock().believed.confirm(responses as u64);
+    }
+
+    /// The report as of now, for a cursor: what is doubtful now is a reason, since the run that continues this one cannot
+    /// confirm it.
+    pub(in crate::query) fn read_for_cursor(&self) -> Report {
+        let mut report = self.read();
+        let doubt = self.empty_responses_reason().filter(|reason| !self.lock().seen_reasons.contains(reason));
+        if let Some(doubt) = doubt {
+            report.reasons = report.reasons.to_vec().into_iter().chain([doubt]).collect::<Vec<_>>().into();
+        }
+        report
+    }
+
     /// Takes the page objects without records that a run of this follower believed: they may be disproved later.
     pub(in crate::query) fn take_counted(&self, run: &Self) {
-        let run = run.lock();
-        let (counted, known) = (run.believed.counted, run.believed.known.clone());
-        drop(run);
-        let believed = &mut self.lock().believed;
-        believed.counted = believed.counted.max(counted);
-        believed.known = believed.known.take().or(known);
+        let counted = run.lock().believed.counted();
+        self.lock().believed.take_counted(counted);
     }
 
     /// Adds the reason of empty responses where one was not to be expected.
     pub(in crate::query) fn doubt_empty_responses(&self) {
         self.lock().believed.unconfirmed += UNCONFIRMED + 1;
         self.add_reason(EMPTY_RESPONSES);
+    }
+
+    /// Adds the reason of empty responses that may have been throttles, by what is known now.
+    pub(in crate::query) fn doubt_believed_empty(&self) {
+        if let Some(reason) = self.empty_responses_reason() {
+            self.add_reason(reason);
+        }
     }
 
     /// Reason of empty responses that may have been throttles, by what is known now.
@@ -348,9 +350,7 @@ impl SharedReport {
     pub(in crate::query) fn finish(&self) {
         // The spellings of all lists of a set were added together.
         self.doubt_spellings();
-        if let Some(reason) = self.empty_responses_reason() {
-            self.add_reason(reason);
-        }
+        self.doubt_believed_empty();
         let mut state = self.lock();
         if !std::mem::replace(&mut state.finished, true) {
             state.report.elapsed = state.started.elapsed();

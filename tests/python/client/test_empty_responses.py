@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import chainframe as cf
-from chainframe.testing import Fault, LocalService
+from chainframe.testing import Cassette, Fault, LocalService
 from strict_server import Response, StrictServer, envelope, page_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 THROTTLED: dict[str, list[Fault]] = {
@@ -149,6 +152,66 @@ def test_several_lists_that_are_all_empty_are_reported(server: StrictServer) -> 
         assert not report.complete
         assert "responses were empty" in report.reasons[0]
         assert client.logs(["0x1"]).collect().report.complete
+
+
+def logs_of(server: StrictServer, pattern: str, throttled: dict[int, int] | None = None) -> list[str]:
+    """Serves transactions with a log (L) and without one (E), and returns their hashes.
+
+    The first n responses to the requests for a throttled one are empty.
+    """
+    left = dict(throttled or {})
+
+    def logs(request: Any) -> Response:
+        number = int(request.query["txId"], 16)
+        left[number] = left.get(number, 0) - 1
+        has_logs = pattern[number] == "L" and left[number] < 0
+        return Response(envelope([{"txId": request.query["txId"], "logIndex": "0"}] if has_logs else []))
+
+    server.on("logs", logs)
+    return [hex(number) for number in range(len(pattern))]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(("pattern", "more"), [("EEL", 3), ("EEELE", 4), ("ELE", 0), ("LEE", 0)])
+def test_transactions_without_logs_are_confirmed_by_a_later_one_with_logs(
+    server: StrictServer, pattern: str, more: int, concurrency: int
+) -> None:
+    hashes = logs_of(server, pattern)
+    with server.client(concurrency=concurrency) as client:
+        report = client.logs(hashes).collect().report
+        used = client.usage
+    assert (report.complete, report.reasons) == (True, [])
+    assert report.requests == used.requests
+    # Two repetitions of each, and a control request beside those after the first one with logs.
+    assert report.requests <= 3 * pattern.count("E") + 1 + more + 2 * pattern.partition("L")[2].count("E")
+
+
+def test_transactions_whose_logs_come_with_the_request_that_was_to_confirm_that_there_are_none_are_a_reason(
+    server: StrictServer,
+) -> None:
+    hashes = logs_of(server, "LEL", {0: 3})
+    with server.client(concurrency=1) as client:
+        records = client.logs(hashes).collect()
+    assert [record.tx_id for record in records] == ["0x2"]
+    assert not records.report.complete
+
+
+def test_a_cursor_after_confirmed_empty_responses_has_no_reason(server: StrictServer) -> None:
+    hashes = logs_of(server, "EEL")
+    with server.client(concurrency=1) as client:
+        query = client.logs(hashes)
+        assert next(iter(query)).tx_id == "0x2"
+        assert client.resume(query.cursor).collect().report.complete
+
+
+def test_requests_that_confirm_empty_responses_are_replayed(server: StrictServer, tmp_path: Path) -> None:
+    hashes = logs_of(server, "EELE")
+    for mode in ("once", "none"):
+        cassette = Cassette(tmp_path / "logs.jsonl", mode=mode)
+        with server.client(concurrency=1, cassette=cassette) as client:
+            report = client.logs(hashes).collect().report
+        assert (report.complete, report.reasons) == (True, [])
+        assert cassette.all_played == (mode == "none")
 
 
 def test_a_throttle_is_counted_once_a_repetition_shows_it(server: StrictServer) -> None:

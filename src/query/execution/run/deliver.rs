@@ -109,7 +109,7 @@ impl Delivery<'_> {
             division,
             divides,
             remaining: left,
-            report: self.output.report.read(),
+            report: self.output.report.read_for_cursor(),
             blocks: self.output.blocks.latest(),
         };
         let checkpoint = self.checkpoint(next, received, trimmed, returned);
