@@ -1,6 +1,7 @@
 //! `ChainHeights`: heights by time, searched among the blocks of a chain.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::block_list::{BlockList, block_hash, blocks, call, no_block};
@@ -15,7 +16,7 @@ use crate::query::results::{SearchState, SharedReport, TimePosition};
 use crate::query::snapshot::Rows;
 
 /// The lowest heights, which a chain may begin with.
-const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
+const LOWEST: RangeInclusive<i64> = 0..=1;
 
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
@@ -44,11 +45,20 @@ pub(super) struct ChainHeights<'c> {
     pub kept: KeptSearch,
     /// Hashes of the blocks that responses showed, by height.
     hashes: BTreeMap<i64, String>,
+    /// Times of the blocks that responses showed, by height.
+    times: BTreeMap<i64, i64>,
 }
 
 impl<'c> ChainHeights<'c> {
     pub fn new(list: BlockList<'c>) -> Self {
-        Self { list, head: None, search: None, kept: KeptSearch::default(), hashes: BTreeMap::new() }
+        Self {
+            list,
+            head: None,
+            search: None,
+            kept: KeptSearch::default(),
+            hashes: BTreeMap::new(),
+            times: BTreeMap::new(),
+        }
     }
 
     /// Heights of the chain that a query reads.
@@ -118,7 +128,9 @@ impl<'c> ChainHeights<'c> {
                 }
             }
         }
-        blocks(columns)
+        let blocks = blocks(columns);
+        self.times.extend(&blocks);
+        blocks
     }
 
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
@@ -160,6 +172,12 @@ impl<'c> ChainHeights<'c> {
     /// The block of a height, if a response showed its hash.
     pub fn known_block(&self, height: i64) -> Option<Anchor> {
         self.hashes.get(&height).map(|hash| Anchor { height, block_hash: hash.clone() })
+    }
+
+    /// Blocks that responses showed.
+    pub fn shown(&self, heights: RangeInclusive<i64>) -> impl Iterator<Item = TimedBlock> + '_ {
+        let shown = if heights.is_empty() { None } else { Some(self.times.range(heights)) };
+        shown.into_iter().flatten().map(|(height, time)| TimedBlock { height: *height, time: *time })
     }
 
     /// True if a response showed a block that is earlier than one below it.
@@ -291,6 +309,7 @@ impl<'c> ChainHeights<'c> {
     fn forget(&mut self) {
         self.search = None;
         self.head = None;
+        self.times.clear();
         self.kept.forget_blocks();
     }
 

@@ -1,8 +1,11 @@
 //! Ranges of heights that are known only when a run starts: those of a range of times, and those up to the newest block.
 
+use std::ops::RangeInclusive;
+
 use chrono::{DateTime, Utc};
 
 use super::block_list::shown_records;
+use super::heights::ChainHeights;
 use super::positions::Positions;
 use super::recorded_range::RecordedRange;
 use super::shared_heights::SharedHeights;
@@ -79,23 +82,39 @@ async fn find_or_replay(
 async fn find(query: &Query, shared: Option<&SharedHeights>, report: &SharedReport) -> Result<ResolvedRange, Error> {
     let mut positions = Positions::of(query, shared, report)?;
     loop {
-        let found = find_ends(query, &mut positions, report).await?;
+        let (found, heights) = find_ends(query, &mut positions, report).await?;
         // One end may be that of an earlier run, and the search for the other one has shown that the chain has changed.
         if !positions.has_changed().await {
+            let unresolved = query.unresolved().filter(|range| range.start_time.is_some() || range.end_time.is_some());
+            if unresolved.is_some_and(|range| are_unordered(&range, &heights, &positions.heights)) {
+                report.add_reason(FALLING_TIMES);
+            }
             return Ok(found);
         }
         report.forget_shown();
     }
 }
 
-/// Finds both ends of a range. One that no block can be in is sent as an empty one, so that all that a run does in the end is
-/// done for it as well.
+/// True if blocks that responses showed are not in the order of their times, so that a range of times may have other heights.
+fn are_unordered(range: &Unresolved, heights: &RangeInclusive<i64>, known: &ChainHeights<'_>) -> bool {
+    // A block above the newest one was added after the search had begun.
+    let newest = known.known_newest().unwrap_or(i64::MIN);
+    let wanted = range.start_height.unwrap_or(i64::MIN)..=range.end_height.unwrap_or(i64::MAX).min(newest);
+    let times = range.start_time.unwrap_or(i64::MIN)..=range.end_time.unwrap_or(i64::MAX);
+    let mut inside = known.shown(wanted).filter(|block| times.contains(&block.time));
+    known.has_falling_times() || inside.any(|block| !heights.contains(&block.height))
+}
+
+/// Finds both ends of a range, and the heights between them. A range that no block can be in is sent as an empty one, so that
+/// all that a run does in the end is done for it as well.
 async fn find_ends(
     query: &Query,
     positions: &mut Positions<'_>,
     report: &SharedReport,
-) -> Result<ResolvedRange, Error> {
-    let Some(unresolved) = query.unresolved() else { return Ok(mark_recent(query, positions).await?.into()) };
+) -> Result<(ResolvedRange, RangeInclusive<i64>), Error> {
+    let Some(unresolved) = query.unresolved() else {
+        return Ok((mark_recent(query, positions).await?.into(), i64::MIN..=i64::MAX));
+    };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut open_end = None;
     let mut known_newest = None;
@@ -161,16 +180,13 @@ async fn find_ends(
             _ => start_height,
         },
     };
-    if (start_time.is_some() || end_time.is_some()) && positions.heights.has_falling_times() {
-        report.add_reason(FALLING_TIMES);
-    }
     let resolved = query.with_heights(start, end)?.with_later_blocks(known_newest);
     let query = resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time)));
-    Ok(ResolvedRange { query, open_end })
+    Ok((ResolvedRange { query, open_end }, start.unwrap_or(i64::MIN)..=end.unwrap_or(i64::MAX)))
 }
 
-fn empty(query: &Query, open_end: Option<i64>) -> Result<ResolvedRange, Error> {
-    Ok(ResolvedRange { query: query.with_heights(Some(1), Some(0))?, open_end })
+fn empty(query: &Query, open_end: Option<i64>) -> Result<(ResolvedRange, RangeInclusive<i64>), Error> {
+    Ok((ResolvedRange { query: query.with_heights(Some(1), Some(0))?, open_end }, RangeInclusive::new(1, 0)))
 }
 
 fn first_block_unknown(lowest: i64) -> String {

@@ -351,3 +351,34 @@ def test_range_that_ends_at_a_block_which_its_chain_does_not_list_has_the_record
     for name in [addresses] if isinstance(addresses, str) else addresses:
         assert [record.height for record in records if record.from_address == name] == [201, 200, 199, 100]
     assert records.report.complete
+
+
+@pytest.mark.parametrize("disorder", [{0: 20}, {0: 20, 4: -7, 9: 7}, {}])
+@pytest.mark.parametrize(("start", "end"), [(0, 12), (-30, 1), (3, 18), (30, 40)])
+def test_block_that_was_shown_within_the_times_is_in_the_result_or_there_is_a_reason(
+    server: StrictServer, disorder: dict[int, int], start: int, end: int
+) -> None:
+    epoch = 1_700_000_000
+    times = {5000 + index: epoch + 3 * index + disorder.get(index, 0) for index in range(15)}
+    rows = [
+        {"txid": hex(height), "height": str(height), "blockHash": hex(height), "transactionTime": f"{time}000"}
+        for height, time in sorted(times.items(), reverse=True)
+    ]
+
+    def transactions(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        listed = [row for row in rows if request.query.get("height", row["height"]) == row["height"]]
+        counts = {"page": str(page), "limit": str(limit), "totalPage": str(-(-len(listed) // limit))}
+        return page_of("transactions", listed[(page - 1) * limit : page * limit], **counts)
+
+    server.on("transactions", transactions)
+    with server.client() as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        query = client.transactions(start_time=1000 * (epoch + start), end_time=1000 * (epoch + end))
+        records = query.collect()
+    expected = {height for height, time in times.items() if epoch + start <= time <= epoch + end}
+    if records.report.complete:
+        assert {record.height for record in records} == expected
+    else:
+        assert disorder
+        assert "earlier than a block below it" in records.report.reasons[0]
