@@ -2,6 +2,8 @@
 //! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
 
 use super::pages::records_before;
+use super::repeats::count;
+use crate::query::hashed::HashedSet;
 use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Records of the first page that are kept.
@@ -21,6 +23,8 @@ pub struct ReaderState {
 pub struct Growth {
     /// Records of the first page, by offset and key.
     head: Vec<(u64, u64)>,
+    /// Keys of these records, also of those that were forgotten.
+    head_keys: HashedSet,
     /// The greatest height of that page, if it was received by this run.
     top: Option<i64>,
     /// Length of the snapshot.
@@ -47,13 +51,18 @@ impl Growth {
     pub fn begin(&mut self, head: impl IntoIterator<Item = (u64, u64)>) {
         if self.head.is_empty() {
             self.head = head.into_iter().take(KEPT).collect();
+            self.head_keys = self.head.iter().map(|(_, key)| *key).collect();
         }
     }
 
     /// Forgets records that one response shows twice: one of them may be newer than the first page.
     pub fn forget_repeated(&mut self, response: &Response<'_>) {
-        let num_rows = response.rows.len();
-        self.head.retain(|(_, key)| (0..num_rows).filter(|row| response.rows.key(*row) == *key).nth(1).is_none());
+        let keys = (0..response.rows.len()).map(|row| response.rows.key(row));
+        // Most responses show none of them.
+        let shown: Vec<u64> = keys.filter(|key| self.head_keys.contains(key)).collect();
+        if !shown.is_empty() {
+            self.head.retain(|(_, key)| count(*key, &shown) < 2);
+        }
     }
 
     /// Takes the greatest height of the first page.
