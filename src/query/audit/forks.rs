@@ -6,8 +6,9 @@ use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::{Response, Rows};
 
-/// Blocks that are kept for comparison, less than a megabyte; all are forgotten when there are more.
-pub(super) const KEPT: usize = 1 << 14;
+/// Blocks that are kept for comparison; all are forgotten when there are more. A table of 2^14 slots, a quarter of a megabyte,
+/// takes as many before it doubles.
+pub(super) const KEPT: usize = 7 << 11;
 
 #[derive(Debug, Default)]
 pub struct Forks {
@@ -96,7 +97,7 @@ impl Forks {
     /// Notes the height of each block, by the first row of those that follow each other with one height.
     fn check_heights(&mut self, response: &Response<'_>, rows: &[usize]) {
         let mut latest = None;
-        let mut blocks = Vec::new();
+        let mut blocks = Vec::with_capacity(rows.len());
         for row in rows {
             let height = response.rows.height(*row);
             if height.is_some() && height != latest {
@@ -109,9 +110,10 @@ impl Forks {
             if self.heights.len() == KEPT {
                 self.heights.clear();
             }
-            let known = *self.heights.entry(block.hash).or_insert(block.height);
-            if known != block.height {
-                self.contradictory.get_or_insert((known, block.height));
+            match self.heights.get(&block.hash) {
+                None => _ = self.heights.insert(block.hash, block.height),
+                Some(known) if *known == block.height => {}
+                Some(known) => _ = self.contradictory.get_or_insert((*known, block.height)),
             }
         }
     }

@@ -211,10 +211,7 @@ impl ListAudit {
         if self.subject.order == Order::NewestFirst {
             self.returned.newest = self.returned.newest.or_else(|| rows.height(kept[0]));
         }
-        for row in kept {
-            let offset = self.returned.next - (accepted.rows.end - row) as u64;
-            self.unreturned.on_returned(response.rows, *row, offset);
-        }
+        self.unreturned.on_returned(rows, kept, self.returned.next as i64 - accepted.rows.end as i64);
         self.check_keys(response, kept)
     }
 
@@ -353,6 +350,10 @@ impl ListAudit {
 }
 
 /// Heights of some rows of a response, if each has one.
-fn heights_of(response: &Response<'_>, rows: impl Iterator<Item = usize>) -> Option<Vec<i64>> {
-    rows.map(|row| response.rows.height(row)).collect()
+fn heights_of(response: &Response<'_>, rows: impl ExactSizeIterator<Item = usize>) -> Option<Vec<i64>> {
+    let mut heights = Vec::with_capacity(rows.len());
+    for row in rows {
+        heights.push(response.rows.height(row)?);
+    }
+    Some(heights)
 }

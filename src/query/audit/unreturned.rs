@@ -96,20 +96,27 @@ impl Unreturned {
         Self { pairs: pairs.collect(), first_rows, is_continued: true, ..Self::new(has_blocks) }
     }
 
-    /// Takes a record that is about to be returned, and its offset.
-    pub fn on_returned(&mut self, rows: &dyn Rows, row: usize, offset: u64) {
+    /// Takes records that are about to be returned: their rows, and the offset that the first row of the response has.
+    pub fn on_returned(&mut self, rows: &dyn Rows, returned: &[usize], first: i64) {
+        let offset = |row: usize| u64::try_from(first + row as i64).unwrap_or(0);
         if self.is_continued {
-            let key = rows.key(row);
-            self.first_rows.on_returned(key, offset);
-            for pair in self.pairs.iter_mut().filter(|pair| pair.above == key) {
-                pair.offset = offset;
-                // One that is equal may be further down, with others below it.
-                pair.max_offset = Some(offset).filter(|offset| pair.discarded_offset <= Some(*offset));
+            returned.iter().for_each(|row| self.find_again(rows.key(*row), offset(*row)));
+        }
+        if self.has_blocks {
+            self.returned.truncate(KEPT.saturating_sub(returned.len()));
+            for row in returned.iter().filter(|row| **row > 0) {
+                self.returned.push_front(self.pair(rows, *row, offset(row - 1)));
             }
         }
-        if row > 0 && self.has_blocks {
-            self.returned.truncate(KEPT - 1);
-            self.returned.push_front(self.pair(rows, row, offset.saturating_sub(1)));
+    }
+
+    /// Takes the offset of a record, which a discarded reading may have received.
+    fn find_again(&mut self, key: u64, offset: u64) {
+        self.first_rows.on_returned(key, offset);
+        for pair in self.pairs.iter_mut().filter(|pair| pair.above == key) {
+            pair.offset = offset;
+            // One that is equal may be further down, with others below it.
+            pair.max_offset = Some(offset).filter(|offset| pair.discarded_offset <= Some(*offset));
         }
     }
 

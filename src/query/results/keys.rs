@@ -4,6 +4,7 @@
 //! While a list is read, a record is identified together with its block: a reorganization that includes it again in
 //! another block makes it another record.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::slice;
 use std::sync::LazyLock;
@@ -74,6 +75,18 @@ impl KeyColumns {
     /// Hash of the block of a record.
     fn block(&self, columns: &Columns, row: usize) -> Option<u64> {
         hash_key(columns, self.hash_of_block?, row)
+    }
+
+    /// Hashes of the blocks of all records. Those of one block mostly follow each other.
+    fn blocks(&self, columns: &Columns) -> Vec<Option<u64>> {
+        let Some(column) = self.hash_of_block else { return vec![None; columns.rows()] };
+        let texts = columns.texts(column);
+        let mut blocks = Vec::with_capacity(columns.rows());
+        for row in 0..columns.rows() {
+            let is_of_same = row > 0 && texts.get(row) == texts.get(row - 1);
+            blocks.push(if is_of_same { blocks[row - 1] } else { hash_key(columns, column, row) });
+        }
+        blocks
     }
 }
 
@@ -163,13 +176,15 @@ pub struct KeyedRows<'a> {
     columns: &'a Columns,
     of: &'static KeyColumns,
     keys: Vec<u64>,
+    /// Hashes of the blocks, once one of them was asked for.
+    blocks: OnceCell<Vec<Option<u64>>>,
 }
 
 impl<'a> KeyedRows<'a> {
     pub fn new(columns: &'a Columns) -> Self {
         let of = KeyColumns::of(columns.record());
         let keys = of.keys_in_blocks(columns, 0..columns.rows());
-        Self { columns, of, keys }
+        Self { columns, of, keys, blocks: OnceCell::new() }
     }
 }
 
@@ -191,7 +206,7 @@ impl Rows for KeyedRows<'_> {
     }
 
     fn block(&self, row: usize) -> Option<u64> {
-        self.of.block(self.columns, row)
+        self.blocks.get_or_init(|| self.of.blocks(self.columns))[row]
     }
 }
 
