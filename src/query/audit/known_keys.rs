@@ -31,6 +31,14 @@ impl KnownKeys {
         self.newest.insert(key) && !self.is_in_full(key)
     }
 
+    /// Adds the keys of a page. False for each that was known.
+    pub fn insert_all(&mut self, keys: &[u64]) -> Vec<bool> {
+        // The tables are larger than the processor's caches. With nothing between the look-ups, it waits for several at once.
+        let known = keys.iter().filter(|key| self.newest.contains(key)).count();
+        self.newest.reserve((keys.len() - known).min(PER_SET - self.newest.len()));
+        keys.iter().map(|key| self.insert(*key)).collect()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = u64> {
         self.full.iter().chain([&self.newest]).flatten().copied()
     }
@@ -52,6 +60,7 @@ mod tests {
         assert!((0..count).all(|key| known.insert(key)), "each is new");
         assert!((count - 1_000_000..count).all(|key| known.contains(key)));
         assert!(!known.insert(count - 1_000_000), "a key of a full set is known");
+        assert_eq!(known.insert_all(&[count, count - 1, count]), [true, false, false]);
         assert!(!known.contains(0), "memory is bounded");
         assert!(known.iter().count() >= 1_000_000 && known.iter().all(|key| known.contains(key)));
     }

@@ -320,10 +320,9 @@ impl ListAudit {
         }
         let mut keys = Vec::new();
         let max_page_size = self.subject.page_size.max(self.subject.max_page_size);
-        // All look-ups first: the table is larger than the processor's caches, and several accesses are waited for at once.
-        let is_new: Vec<bool> = kept.iter().map(|row| self.returned.keys.insert(response.rows.key(*row))).collect();
-        for (row, is_new) in kept.iter().zip(is_new) {
-            let key = response.rows.key(*row);
+        let returned: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
+        let is_new = self.returned.keys.insert_all(&returned);
+        for (key, is_new) in returned.into_iter().zip(is_new) {
             if !is_new || self.returned.of_first_page.contains(&key) {
                 self.returned.has_equal = true;
                 if keys.is_empty() {
