@@ -18,7 +18,9 @@ const MAX_ZEROS: u8 = 4;
 
 #[derive(Clone, Debug)]
 pub struct Balances {
-    accounts: HashedMap<Account>,
+    accounts: Vec<Account>,
+    /// Positions of the accounts, by the hashes of holders and ids.
+    positions: HashedMap<u32>,
     checked: u64,
     /// True if the records so far are all of a token whose amounts no contract changes.
     is_counted: bool,
@@ -30,8 +32,9 @@ pub struct Balances {
     has_unknown_receiver: bool,
 }
 
-/// Units that moved to an address, minus those that moved from it, since some time.
+/// Units that moved to an address, minus those that moved from it, since some time. One line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Account {
     sum: i128,
     /// The most that the sum was above the records of a height, that height, and how often the sum was as much.
@@ -44,10 +47,18 @@ struct Account {
     is_unknown: bool,
 }
 
+/// A move, and where the accounts of its holders are.
+struct Found<'m, 'r> {
+    moved: &'m Move<'r>,
+    from: Option<u32>,
+    to: Option<u32>,
+}
+
 impl Balances {
     pub fn new() -> Self {
         Self {
-            accounts: HashedMap::default(),
+            accounts: Vec::new(),
+            positions: HashedMap::default(),
             checked: 0,
             is_counted: true,
             begins_with_mint: false,
@@ -56,61 +67,71 @@ impl Balances {
         }
     }
 
-    pub fn add(&mut self, moved: &Move<'_>) {
-        if moved.protocol == Protocol::Unique {
-            return;
+    /// Takes the moves of a page.
+    pub fn add(&mut self, moves: &[Move<'_>]) {
+        let counted = moves.iter().filter(|moved| moved.protocol != Protocol::Unique);
+        // The accounts are not in the processor's nearest cache. With little between the look-ups, it waits for several at once.
+        let mut found: Vec<Found<'_, '_>> = counted.map(|moved| self.find(moved)).collect();
+        for found in &mut found {
+            found.from = self.certain(found.from);
+            found.to = self.certain(found.to);
         }
-        self.is_counted &= moved.protocol == Protocol::Counted;
-        let id = if moved.id.is_empty() { 0 } else { hash(moved.id) };
-        if let Some((from, to, height)) = moved.done()
-            && let Some(units) = moved.units()
-        {
-            self.checked += 1;
-            self.begins_with_mint = from == NO_HOLDER;
-            self.add_units(from, id, height, -units);
-            self.add_units(to, id, height, units);
-        } else {
-            self.has_unknown_receiver |= moved.to.is_none();
-            self.doubt(moved.from, id);
-            self.doubt(moved.to, id);
-        }
+        found.iter().for_each(|found| self.add_move(found));
     }
 
-    /// The account of a holder for an id; `None` for no holder, or if there are too many.
-    fn account(&mut self, holder: u64, id: u64, height: i64) -> Option<&mut Account> {
+    /// The account, unless it is in doubt: then it stays so.
+    fn certain(&self, position: Option<u32>) -> Option<u32> {
+        position.filter(|position| !self.accounts[*position as usize].is_unknown)
+    }
+
+    fn find<'m, 'r>(&mut self, moved: &'m Move<'r>) -> Found<'m, 'r> {
+        let id = if moved.id.is_empty() { 0 } else { hash(moved.id) };
+        let from = moved.from.and_then(|holder| self.position(holder, id, moved.height));
+        let to = moved.to.and_then(|holder| self.position(holder, id, moved.height));
+        Found { moved, from, to }
+    }
+
+    /// Position of the account of a holder for an id; `None` for no holder, or if there are too many.
+    fn position(&mut self, holder: u64, id: u64, height: Option<i64>) -> Option<u32> {
         if holder == NO_HOLDER {
             return None;
         }
         let key = holder ^ id.rotate_left(1);
-        if self.accounts.len() >= MAX_KEYS && !self.accounts.contains_key(&key) {
+        if self.accounts.len() >= MAX_KEYS && !self.positions.contains_key(&key) {
             self.is_partial = true;
             return None;
         }
-        Some(self.accounts.entry(key).or_insert(Account::new(height)))
+        let next = self.accounts.len() as u32;
+        let position = *self.positions.entry(key).or_insert(next);
+        if position == next {
+            self.accounts.push(Account::new(height.unwrap_or(i64::MAX)));
+        }
+        Some(position)
     }
 
-    fn doubt(&mut self, holder: Option<u64>, id: u64) {
-        if let Some(account) = holder.and_then(|holder| self.account(holder, id, i64::MAX)) {
-            account.is_unknown = true;
+    fn add_move(&mut self, found: &Found<'_, '_>) {
+        let Found { moved, from, to } = found;
+        self.is_counted &= moved.protocol == Protocol::Counted;
+        if let Some((sender, _, height)) = moved.done()
+            && let Some(units) = moved.units()
+        {
+            self.checked += 1;
+            self.begins_with_mint = sender == NO_HOLDER;
+            self.account(*from).into_iter().for_each(|account| account.add_units(height, -units));
+            self.account(*to).into_iter().for_each(|account| account.add_units(height, units));
+        } else {
+            self.has_unknown_receiver |= moved.to.is_none();
+            self.account(*from).into_iter().for_each(|account| account.is_unknown = true);
+            self.account(*to).into_iter().for_each(|account| account.is_unknown = true);
         }
     }
 
-    fn add_units(&mut self, holder: u64, id: u64, height: i64, units: i128) {
-        let Some(account) = self.account(holder, id, height) else { return };
-        if height != account.height {
-            account.end_height();
-            account.is_unknown |= height > account.height;
-            account.is_old = true;
-            account.height = height;
-        }
-        match account.sum.checked_add(units) {
-            Some(sum) => account.sum = sum,
-            None => account.is_unknown = true,
-        }
+    fn account(&mut self, position: Option<u32>) -> Option<&mut Account> {
+        self.accounts.get_mut(position? as usize)
     }
 
     fn known(&self) -> impl Iterator<Item = &Account> {
-        self.accounts.values().filter(|account| !account.is_unknown)
+        self.accounts.iter().filter(|account| !account.is_unknown)
     }
 
     /// The finding on a list that was read to its end.
@@ -144,6 +165,19 @@ impl Balances {
 impl Account {
     fn new(height: i64) -> Self {
         Self { sum: 0, max_sum: 0, max_height: height, times_max: 1, height, is_old: false, is_unknown: false }
+    }
+
+    fn add_units(&mut self, height: i64, units: i128) {
+        if height != self.height {
+            self.end_height();
+            self.is_unknown |= height > self.height;
+            self.is_old = true;
+            self.height = height;
+        }
+        match self.sum.checked_add(units) {
+            Some(sum) => self.sum = sum,
+            None => self.is_unknown = true,
+        }
     }
 
     /// Compares the sum with the most that it was, after the records of a height.

@@ -99,25 +99,24 @@ impl Evidence {
         if let Some(columns) = self.moves
             && !self.checks.is_empty()
         {
-            columns.moves(rows).for_each(|moved| self.add_move(&moved));
+            let moves: Vec<Move<'_>> = columns.moves(rows).filter(|moved| !self.is_at_cut(moved)).collect();
+            for (_, check) in &mut self.checks {
+                match check {
+                    Check::Numbers(_) => {}
+                    Check::Custody(custody) => moves.iter().for_each(|moved| custody.add(moved)),
+                    Check::Balances(balances) => balances.add(&moves),
+                }
+            }
         }
     }
 
-    fn add_move(&mut self, moved: &Move<'_>) {
-        if self.part == Part::FromOther && moved.height.is_some() {
-            // Others of the first height may be on the other side of the cut.
-            let first = *self.first_height.get_or_insert_with(|| moved.height.unwrap_or_default());
-            if moved.height == Some(first) {
-                return;
-            }
+    /// True if others of the height of a move may be on the other side of a cut: it has that of the first one.
+    fn is_at_cut(&mut self, moved: &Move<'_>) -> bool {
+        if self.part == Part::FromFirst || moved.height.is_none() {
+            return false;
         }
-        for (_, check) in &mut self.checks {
-            match check {
-                Check::Numbers(_) => {}
-                Check::Custody(custody) => custody.add(moved),
-                Check::Balances(balances) => balances.add(moved),
-            }
-        }
+        self.first_height = self.first_height.or(moved.height);
+        moved.height == self.first_height
     }
 
     /// True if the records are all that there ever were, whatever the API keeps.
