@@ -37,8 +37,8 @@ def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
 def row_values(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
     """Values of the rows that are equal if they mean the same.
 
-    Amounts that are text are numbers, equal to those of an export with decimals. The letter case of hashes and addresses
-    says nothing.
+    Amounts that are text are numbers, equal to those of an export with decimals. Hashes and addresses mean the same in
+    either letter case.
     """
     decimals = amounts(manifest.query["call"])
     columns = [
