@@ -65,8 +65,8 @@ impl Client {
         self.get_after(Attempts::default(), endpoint, target, expectation, on_send).await
     }
 
-    /// Requests a page once more whose response was empty. Returns when that request was sent, and whether it was replayed, if the response is
-    /// empty still.
+    /// Requests a page once more whose response was empty. If it still is, returns when that request was sent, and whether it was
+    /// replayed.
     pub(super) async fn get_again(
         &self,
         request: &EmptyRequest,
