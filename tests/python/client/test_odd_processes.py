@@ -170,9 +170,9 @@ def test_process_that_closed_its_descriptors_raises_exceptions_only() -> None:
                 try:
                     call()
                 except cf.ContextError as error:
-                    print(error)
+                    print(error, flush=True)
         if os.fork() == 0:
-            print(blocks.first().height)
+            print(blocks.first().height, flush=True)
             os._exit(0)
         os.wait()
         """
