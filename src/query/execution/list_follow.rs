@@ -24,8 +24,8 @@ use crate::query::results::{Records, SharedReport};
 /// Rounds in a row that are repeated since the list changed while it was read. A list that only grows or is reorganized once is
 /// read by one of the next rounds; one that changes in all of these, for three seconds with the pauses, contradicts itself.
 const MAX_REPEATS: u32 = 15;
-/// Requests of these rounds after which no other one is repeated, if there were two: a long list is read three times, as by a
-/// query.
+/// Requests of these rounds after which no other one is repeated, if there were two: the longest lists are read three times, as
+/// by a query. With 40, a range of heights of a chain that is reorganized with every fifth response was given up.
 const MAX_REPEATED_REQUESTS: u64 = 150;
 /// Pause before a round is repeated: servers that disagree would answer alike at once. It is short beside the shortest interval
 /// of polling, which is a second.
