@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import record_of
+from chainframe.exports.differences import meaning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,14 +45,10 @@ def row_values(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
     columns = [
         [value if value is None else Decimal(value) for value in column.to_pylist()]
         if name in decimals
-        else [_folded(value) for value in column.to_pylist()]
+        else [meaning(value) for value in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return list(zip(*columns, strict=True))
-
-
-def _folded(value: object) -> object:
-    return value.lower() if isinstance(value, str) and value.startswith(("0x", "0X")) else value
 
 
 def amounts(call: str) -> set[str]:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
 
-UNPLACED = "The list has records without a height below others that are settled: they were not written."
+UNPLACED = (
+    "The list has records without a height below others that are settled: they were not written. "
+    "An export without settle has them."
+)
 LATER = "Run the export again later. If the reason stays, begin another export or series in another directory."
 
 

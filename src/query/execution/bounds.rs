@@ -49,8 +49,8 @@ impl Bounds {
         }
     }
 
-    /// The same number, or less.
-    pub fn or_none(self) -> Self {
+    /// The same bounds, but any smaller number is possible.
+    pub fn or_fewer(self) -> Self {
         Self { low: 0, ..self }
     }
 

@@ -198,7 +198,7 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
     }
     let records = size.records.minus(offset);
     // A run returns no record that contradicts the arguments.
-    let records = if contradiction(query, &page).is_some() { records.or_none() } else { records };
+    let records = if contradiction(query, &page).is_some() { records.or_fewer() } else { records };
     // The limit of a position counts from there.
     let pages = if offset == 0 { size.pages } else { records.map(|records| pages_of(query, records).max(1)) };
     let size = Size::of_list(query, records, pages);

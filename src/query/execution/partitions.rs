@@ -128,9 +128,7 @@ async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -
     if check_count(&request, &response(&page, list.spec())).is_err() {
         return unsplit(query);
     }
-    // A service that counts no page of a list with records says nothing about its length.
-    let counts_pages = |pages: &u64| *pages > 0 || page.columns.rows() == 0;
-    let Some(pages) = page.total_pages.filter(counts_pages) else { return unsplit(query) };
+    let Some(pages) = response(&page, list.spec()).total_pages else { return unsplit(query) };
     let rows = list.snapshot().page_rows();
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
     let mut cuts: Vec<Cut> = Vec::new();
