@@ -182,8 +182,6 @@ class SettledWriter(QueryWriter):
             self._waiting.popleft()
             if first is not None:
                 self._settled.end_height = first
-            else:
-                self._settled.has_unplaced = True
             self._queue(_Action.SKIP if first is None else _Action.WRITE)
 
     def _queue(self, action: _Action) -> None:
