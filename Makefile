@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help targets cross offline lowest mutants enumerate reproducible simulate demo demo-packages test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
+.PHONY: help targets cross offline lowest mutants mutation-package enumerate reproducible simulate demo demo-packages test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
 # Packages are installed during the build, when a core has nothing else to do.
 demo: .venv/pip
@@ -44,6 +44,7 @@ lint: tools
 rust: .venv/pip
 	$(if $(RUSTC_WORKSPACE_WRAPPER),,cargo clippy --all-targets --all-features -- -D warnings)
 	cargo test --features service,planted-bugs,events
+	$(MAKE) --no-print-directory mutation-package
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
@@ -148,17 +149,26 @@ enumerate: tools
 		--features service,planted-bugs --lib enumeration -- --nocapture
 
 # Changes the code of the list reader, one expression at a time, and lists the changes that no test notices. First with few
-# schedules, then those that survive with the schedules of `make test`. Takes an hour.
-mutants: .venv/pip
+# schedules, then those that survive with the schedules of `make test`. Takes hours; a part of the changes, evenly chosen:
+# make mutants SHARD=0/8
+SHARD ?= 0/1
+MUTANTS := target/tools/bin/cargo-mutants mutants --dir target/mutants --shard $(SHARD) --sharding round-robin
+# Changes that no test notices, and those that run forever, are what is looked for.
+FOUND := || case $$? in 2|3) ;; *) exit 1; esac
+mutants: mutation-package
 	@test -x target/tools/bin/cargo-mutants || cargo install --locked --root target/tools cargo-mutants
-	$(BIN)/python scripts/mutation_package.py target/mutants
-	ENUMERATE=tiny target/tools/bin/cargo-mutants mutants --dir target/mutants --output target || true
-	target/tools/bin/cargo-mutants mutants --iterate --dir target/mutants --output target || true
+	ENUMERATE=tiny $(MUTANTS) --output target $(FOUND)
+	$(MUTANTS) --iterate --output target $(FOUND)
 	@# Of every changed reader, the results that are wrong and called complete in spite of the audit: "caught" ones.
 	@# Built as a release is: no assertions, but numbers are checked.
 	ENUMERATE=audit CARGO_PROFILE_TEST_DEBUG_ASSERTIONS=false CARGO_PROFILE_TEST_OVERFLOW_CHECKS=true \
-		target/tools/bin/cargo-mutants mutants --dir target/mutants --output target/audited -- enumeration || true
+		$(MUTANTS) --output target/audited -- enumeration $(FOUND)
 	@echo "changes of the reader whose wrong results the audit passes: $$(wc -l < target/audited/mutants.out/caught.txt)"
+
+# Copies the reader into a package of its own, and checks that the package has all that the reader uses.
+mutation-package: .venv/pip
+	$(BIN)/python scripts/mutation_package.py target/mutants
+	cargo check --quiet --tests --manifest-path target/mutants/Cargo.toml
 
 # Looks, by coverage, for inputs that fail a check, each target for the given time: make fuzz SECONDS=600 TARGETS=number
 # An input that fails is kept as target/fuzz/failed-*: fix the code, and add it to fuzz/corpus.

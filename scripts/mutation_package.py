@@ -13,12 +13,12 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ["query/snapshot", "query/audit", "message", "planted.rs"]
+SOURCES = ["query/snapshot", "query/audit", "query/hashed.rs", "interface/result_window.rs", "message", "planted.rs"]
 DEPENDENCIES = ["fastrand", "serde", "serde_json"]
 
 # The parts of other modules that the reader and the audit use.
 LIB = """\
-#![allow(dead_code, unused_imports)]
+#![allow(dead_code, unused_imports, clippy::all)]
 pub mod message;
 pub mod planted;
 
@@ -37,6 +37,9 @@ pub mod client {
 }
 
 pub mod interface {
+    mod result_window;
+    pub use result_window::certain_window;
+
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Order {
         NewestFirst,
@@ -48,6 +51,7 @@ pub mod interface {
 
 pub mod query {
     pub mod audit;
+    pub mod hashed;
     pub mod snapshot;
 }
 """
@@ -85,6 +89,7 @@ def main() -> None:
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(ROOT / "src" / source, copy)
         else:
+            copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / "src" / source, copy)
     audit = target / "src/query/audit/mod.rs"
     text = audit.read_text()

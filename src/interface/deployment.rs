@@ -2,6 +2,7 @@
 //! to sign and its encoding, the result windows and the largest page.
 
 use super::endpoint::{Endpoint, ResultLimit};
+use super::result_window::{LOG_WINDOW, RESULT_WINDOW};
 
 /// Settings of one deployment of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,16 +43,8 @@ pub struct DeploymentError {
     pub problem: String,
 }
 
-/// Defaults of the API: main-chain lists end at about 10,000 records, the logs of a transaction at about 1,000.
-const RESULT_WINDOW: u64 = 10_000;
-const LOG_WINDOW: u64 = 1_000;
 /// Records of a page that fits into memory, whatever the service.
 const MAX_PAGE_SIZE: u32 = 1_000_000;
-
-/// Number of records from which a list may have more than its pages show: the limits of the API are approximate.
-pub fn certain_window(window: u64) -> u64 {
-    window - window / 100
-}
 
 const PLACEHOLDERS: [&str; 4] = ["timestamp", "method", "target", "body"];
 

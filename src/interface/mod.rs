@@ -14,9 +14,10 @@ mod number;
 mod openapi;
 mod record_type;
 mod records;
+mod result_window;
 
 pub use characters::{foreign_character, meaning};
-pub use deployment::{Deployment, DeploymentError, SignatureEncoding, certain_window};
+pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
 pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
@@ -26,3 +27,4 @@ pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number, is_plain, is_shortest, 
 pub use openapi::{Names, openapi};
 pub use record_type::{Field, RecordType, Roles};
 pub use records::{QUERIED, RECORDS, record};
+pub use result_window::certain_window;
