@@ -1,4 +1,4 @@
-//! How many records of a list its pages show.
+//! The number of records of a list that its pages show.
 
 /// Defaults of the API: main-chain lists end at about 10,000 records, the logs of a transaction at about 1,000.
 pub const RESULT_WINDOW: u64 = 10_000;
