@@ -110,6 +110,7 @@ def test_help_lists_the_targets_of_contributors() -> None:
     parts = {
         "help",
         "demo-packages",
+        "mutation-package",
         "check-python",
         "types",
         "pytest",
