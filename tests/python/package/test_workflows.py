@@ -29,7 +29,7 @@ def test_jobs_need_existing_jobs(path: Path) -> None:
     assert made["jobs"]
     for job in made["jobs"].values():
         needs = job.get("needs", [])
-        assert {needs} if isinstance(needs, str) else set(needs) <= made["jobs"].keys()
+        assert ({needs} if isinstance(needs, str) else set(needs)) <= made["jobs"].keys()
         used = [job["uses"]] if "uses" in job else [step["uses"] for step in job["steps"] if "uses" in step]
         assert [name for name in used if name.startswith("./") and not (ROOT / name).is_file()] == []
 
