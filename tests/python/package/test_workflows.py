@@ -104,6 +104,15 @@ def test_targets_of_the_matrix_and_the_fuzzer_exist() -> None:
     assert {path.name for path in (folder / "corpus").iterdir()} == set(fuzzed)
 
 
+def test_filters_of_the_makefile_select_rust_tests() -> None:
+    # `cargo test` succeeds if its filter selects none.
+    filters = re.findall(r"(?:--lib|--) (\w[\w:]*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert {*filters} == {"simulation::no_seed", "enumeration"}
+    for module, _, name in (each.partition("::") for each in filters):
+        files = [path for folder in ("src", "tests/rust") for path in (ROOT / folder).rglob(f"{module}.rs")]
+        assert any(f"#[test]\nfn {name}" in path.read_text(encoding="utf-8") for path in files)
+
+
 def test_help_lists_the_targets_of_contributors() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = (line.split()[1:] for line in makefile.splitlines() if line.startswith(".PHONY:"))
