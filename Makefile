@@ -83,13 +83,15 @@ browser:
 	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends chromium chromium-sandbox fonts-liberation; } || true
 
-# Tests the data source in a local Spark cluster of two workers. Not part of `test`: Spark needs Java, its own environment
-# of hundreds of megabytes and minutes to install. `test` covers the data source without Spark.
+# Tests the data source in a local Spark cluster of two workers, on Linux. Not part of `test`: Spark needs Java, its own
+# environment of hundreds of megabytes and minutes to install. `test` covers the data source without Spark.
 spark: build
 	@command -v java >/dev/null || { echo "make: java was not found; install it, for example: sudo apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv target/spark
+	@# Without force, pip keeps the wheel of an earlier run, whose version is the same.
+	target/spark/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	target/spark/bin/python -m pip install --quiet "$$(echo dist/*.whl)[spark]" 'pytest>=9'
-	target/spark/bin/python -m pytest tests/python/integrations/test_spark.py tests/python/integrations/test_spark_stream.py
+	target/spark/bin/python -m pytest tests/python/integrations/test_spark*.py
 
 # Tests the wheel in an empty environment, without the tests that need an extra.
 bare: build

@@ -57,17 +57,6 @@ def test_readers_of_directories_skip_corrections(corrected: Any, reader: str) ->
         assert READERS[reader](str(export.path.parent)) == in_parts
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_spark_skips_corrections(corrected: Any) -> None:
-    test_spark = pytest.importorskip("integrations.test_spark", exc_type=ImportError)
-    if not test_spark.HAS_SPARK:
-        pytest.skip("Spark is not installed; make spark")
-    export, in_parts = corrected
-    with test_spark.spark_session("local[1]") as spark:
-        series = spark.read.option("recursiveFileLookup", "true").parquet(str(export.path.parent))
-        assert series.count() == in_parts
-
-
 def test_dask_skips_corrections(corrected: Any) -> None:
     dask = pytest.importorskip("dask.dataframe")
     assert len(dask.read_parquet(str(corrected[0].path))) == corrected[0].rows

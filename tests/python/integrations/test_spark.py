@@ -46,8 +46,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 # On Linux /proc lists the processes of a task.
-HAS_SPARK = (
-    sys.platform == "linux" and importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
+needs_spark = pytest.mark.skipif(
+    sys.platform != "linux" or importlib.util.find_spec("py4j") is None or shutil.which("java") is None,
+    reason="it needs Spark, Java and Linux: make spark",
 )
 
 
@@ -344,7 +345,7 @@ def failed_tasks(spark: Any) -> int:
     return sum(info.numFailedTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+@needs_spark
 def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
     with busy.client() as client:
         transfers = in_microseconds(client.cross_chain_transactions().to_arrow())
@@ -401,7 +402,7 @@ def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
             spark.read.format("chainframe").option("resource", "coins").load()
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+@needs_spark
 def test_spark_pushes_filters_and_shows_them(busy: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
     with busy.client() as client:
         deep = client.transactions().collect()[-1].height
@@ -419,7 +420,7 @@ def test_spark_pushes_filters_and_shows_them(busy: LocalService, capsys: pytest.
         assert f"PushedFilters: [IsNotNull(height), EqualTo(height,{deep})]" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+@needs_spark
 def test_executors_read_secrets_from_their_environment(busy: LocalService) -> None:
     with spark_session("local-cluster[1,1,1024]", CHAINFRAME_SECRET_KEY="another") as spark:
         source = spark.read.format("chainframe").option("resource", "transactions").option("numPartitions", 1)

@@ -21,7 +21,7 @@ import chainframe as cf
 from chainframe.integrations.spark import ChainframeSource
 from chainframe.testing import LocalService
 from conftest import environment
-from integrations.test_spark import HAS_SPARK, in_microseconds
+from integrations.test_spark import in_microseconds, needs_spark
 from repository import ROOT
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ spark.stop()
 """
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+@needs_spark
 def test_the_example_of_the_guide_appends_what_is_new(chain: LocalService, tmp_path: Path) -> None:
     guide = (ROOT / "docs/guide/following.md").read_text(encoding="utf-8")
     example = guide.partition('```python title="stream.py"\n')[2].partition("```")[0]
@@ -242,7 +242,7 @@ def test_the_example_of_the_guide_appends_what_is_new(chain: LocalService, tmp_p
         assert found == listed(chain, ["height", "hash"])[:-12]
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+@needs_spark
 def test_a_killed_query_continues_from_its_checkpoint(chain: LocalService, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     command = [sys.executable, "-c", QUERY, str(tmp_path / "output"), str(checkpoint)]
