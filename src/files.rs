@@ -23,9 +23,11 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Folders of the open files of a process. Shells differ in which of them they name.
+#[cfg(unix)]
 const OPEN_FILES: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
 /// Number of the open file that a path such as `/dev/fd/63` names.
+#[cfg(unix)]
 fn descriptor(path: &Path) -> Option<u16> {
     if path == Path::new("/dev/stdin") {
         return Some(0);
