@@ -142,8 +142,9 @@ bench: build install
 SEEDS ?= 100000
 START ?= $(shell date +%s)
 simulate: tools
+	@# Its three tests at once: without end, two cores would run two of them and never the third one.
 	SIMULATION_START=$(START) SIMULATION_SEEDS=$(SEEDS) \
-		cargo test --features service,planted-bugs --lib simulation::no_seed -- --nocapture
+		cargo test --features service,planted-bugs --lib simulation::no_seed -- --nocapture --test-threads=3
 
 # Runs the list reader through every schedule within larger bounds than `make test` does; takes minutes.
 enumerate: tools
