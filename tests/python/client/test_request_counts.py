@@ -6,10 +6,12 @@ import importlib.util
 import sys
 from types import ModuleType
 
-from conftest import needs_extra
+import polars as pl
+
 from repository import ROOT
 
 BENCH = ROOT / "benches" / "request_counts.py"
+POLARS = int(pl.__version__.partition(".")[0])
 
 # Requests beyond the fewest possible, by call; all others send as few as possible.
 BEYOND = {
@@ -24,8 +26,9 @@ BEYOND = {
     "blocks()": 1,
     "blocks(max_items=250)": 1,
     "blocks().scan(), 151 newest heights": 1,
-    # A page past the earliest time shows that no block is earlier than the one below it.
-    "blocks().scan(), 151 newest blocks by time": 2,
+    # A page past the earliest time shows that no block is earlier than the one below it. Polars 1 keeps times to
+    # itself, so that all blocks are read.
+    "blocks().scan(), 151 newest blocks by time": 2 if POLARS >= 2 else 99,
     "transactions(height=)": 1,
     # Without a count: the length, the first page again, and a look at it in the end.
     "address_transactions()": 3,
@@ -59,7 +62,6 @@ def load_bench() -> ModuleType:
     return module
 
 
-@needs_extra
 def test_everyday_calls_send_exactly_these_requests() -> None:
     bench = load_bench()
     beyond = {call.name: sent - call.fewest for call, sent in bench.counts()}
