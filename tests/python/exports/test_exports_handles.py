@@ -105,8 +105,7 @@ def cut(file: Path) -> None:
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("is_corrected", [False, True])
 def test_file_that_is_damaged_after_a_data_set_was_opened_is_named(  # noqa: PLR0917 - fixtures
-    service: LocalService,
-    client: cf.Client,
+    chain: LocalService,
     tmp_path: Path,
     read: str,
     is_corrected: bool,  # noqa: FBT001
@@ -114,12 +113,13 @@ def test_file_that_is_damaged_after_a_data_set_was_opened_is_named(  # noqa: PLR
     problem: str,
 ) -> None:
     series = tmp_path / "series"
-    client.blocks().to_parquet_series(series, settle=12, max_rows_per_file=20)
-    if is_corrected:
-        service.reorg = (1, 4)
-        client.blocks().first()
-        service.reorg = None
-        client.blocks().to_parquet_series(series, settle=12)
+    with chain.client() as client:
+        client.blocks().to_parquet_series(series, settle=12, max_rows_per_file=20)
+        if is_corrected:
+            chain.reorg = (1, 4)
+            client.blocks().first()
+            chain.reorg = None
+            client.blocks().to_parquet_series(series, settle=12)
     rows = chainframe.exports.read(series)
     damage(series / "export-000000" / "part-000000.parquet")
     with pytest.raises(cf.ExportError, match=rf"^\S+part-000000.parquet {problem}") as caught:
