@@ -139,6 +139,7 @@ class ExactArray(ArrowExtensionArray):
         form = callers.form()
         if form is callers.Form.KEYS:
             return self._objects(pd.NA)
+        is_same = form is callers.Form.SAME
         form = form if dtype is None else None
         if form is callers.Form.ORDER:
             return self._order()._data
@@ -149,7 +150,7 @@ class ExactArray(ArrowExtensionArray):
             return objects if dtype is None else objects.astype(dtype)
         is_filled = na_value is not _UNSET and not pd.isna(na_value)
         if dtype is not None and np.dtype(dtype).kind in "iu":
-            found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled)
+            found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled, takes_parts=not is_same)
         else:
             found = self._doubles()
         if is_filled:

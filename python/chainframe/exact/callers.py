@@ -21,6 +21,10 @@ class Form(Enum):
     TEXTS = 5
     KEYS = 6
     """Objects, the missing ones among them."""
+    SAME = 7
+    """Integers of the same value."""
+    MERGED = 8
+    """No other form; the dtype of the keys is objects beside those that pandas would write exact keys into."""
 
 
 _CALLERS = {
@@ -40,12 +44,20 @@ _CALLERS = {
     ("pandas.core.apply", "series_generator"): Form.OBJECTS,
     ("pandas.core.computation.expressions", "_where_standard"): Form.OBJECTS,
     ("pandas.core.internals.blocks", "where"): Form.OBJECTS,
+    ("pandas.core.internals.blocks", "putmask"): Form.OBJECTS,
     ("pandas.core.internals.managers", "where"): Form.OBJECTS,
+    ("pandas.core.internals.managers", "putmask"): Form.OBJECTS,
+    ("pandas.core.internals.base", "where"): Form.OBJECTS,  # before pandas 3
+    ("pandas.core.internals.base", "putmask"): Form.OBJECTS,
+    ("pandas.core.indexes.base", "putmask"): Form.OBJECTS,
     ("pandas.core.groupby.generic", "_wrap_applied_output_series"): Form.OBJECTS,
     ("pandas.core.methods.to_dict", "to_dict"): Form.OBJECTS,
     ("pandas.core.frame", "to_records"): Form.OBJECTS,
     # The function passes a mask of the missing values on to a factorizer, whose version for objects takes no mask.
     ("pandas.core.reshape.merge", "_factorize_keys"): Form.KEYS,
+    # Where the doubles are not the elements, the function asks for integers, which would be cut at the decimal point.
+    ("pandas.core.arrays.numeric", "_coerce_to_data_and_mask"): Form.SAME,
+    ("pandas.core.reshape.merge", "_maybe_coerce_merge_keys"): Form.MERGED,
     ("pandas.core.generic", "ranker"): Form.DISTINCT,
     ("pandas.core.methods.selectn", "compute"): Form.ORDER,
     ("pandas.io.json._json", "write"): Form.TEXTS,

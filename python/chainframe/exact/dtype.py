@@ -68,6 +68,8 @@ class ExactDtype(pd.ArrowDtype):
         return hash(self.name)
 
     def _get_common_dtype(self, dtypes: list[Any]) -> Any:
+        if callers.form() is callers.Form.MERGED and any(map(_takes_keys, dtypes)):
+            return None
         scale = whole = 0
         for dtype in dtypes:
             arrow = getattr(dtype, "pyarrow_dtype", None)
@@ -82,6 +84,18 @@ class ExactDtype(pd.ArrowDtype):
                 return None
         width = whole + scale
         return ExactDtype(pa.decimal128(NARROW, scale) if width <= NARROW else pa.decimal256(WIDE, scale))
+
+
+# pandas before 3.1 writes the keys of the right frame into a nullable column of the left one, 1.5 as 1 among integers.
+_TAKES_KEYS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+
+
+def _takes_keys(dtype: Any) -> bool:
+    """Returns whether exact keys of a merge would be written into a column of this dtype, without their last digits."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if arrow is None:
+        return _TAKES_KEYS and isinstance(dtype, pd.api.extensions.ExtensionDtype)
+    return pa.types.is_floating(arrow) or (_TAKES_KEYS and not pa.types.is_decimal(arrow))
 
 
 def _is_asked_by_pandas() -> bool:

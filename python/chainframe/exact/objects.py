@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,13 @@ class Amount(Decimal):
 
     def __conform__(self, _protocol: object) -> str:
         return str(self)
+
+    def __int__(self) -> int:
+        # pandas makes Arrow integers of objects, as which Arrow takes 1.5 for 1. It raises for what is no integer.
+        caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore[reportPrivateUsage]
+        if caller == "pandas.core.arrays.arrow.array" and self != self.to_integral_value():
+            raise TypeError(f"{self} is no integer")
+        return super().__int__()
 
     def __reduce__(self) -> Any:
         return Decimal, (str(self),)

@@ -119,13 +119,46 @@ INTO_OBJECTS: dict[str, Callable[[], Any]] = {
     "fillna": lambda: OBJECTS.fillna(SERIES),
     "fillna of a frame": lambda: OBJECTS.to_frame().fillna(SERIES.to_frame()).amount,
     "fillna of two columns": lambda: AMOUNTS.astype(object).where(AMOUNTS.amount.isna(), AMOUNTS).amount,
+    "where in place": lambda: changed(OBJECTS, lambda column: column.where(column.notna(), SERIES, inplace=True)),
+    "where of a frame in place": lambda: (
+        changed(OBJECTS.to_frame(), lambda frame: frame.where(frame.notna(), SERIES.to_frame(), inplace=True)).amount
+    ),
+    "values set by a mask": lambda: changed(OBJECTS, lambda column: column.__setitem__(column.isna(), SERIES)),
+    "frame set by a mask": lambda: (
+        changed(OBJECTS.to_frame(), lambda frame: frame.__setitem__(frame.isna(), SERIES.to_frame())).amount
+    ),
+    "putmask of an index": lambda: pd.Index(OBJECTS).putmask(OBJECTS.isna(), SERIES.array),
 }
+
+
+def changed(target: Any, change: Callable[[Any], object]) -> Any:
+    copied = target.copy()
+    change(copied)
+    return copied
 
 
 @pytest.mark.filterwarnings("ignore:Downcasting object dtype")
 @pytest.mark.parametrize("name", INTO_OBJECTS)
 def test_amounts_enter_a_column_of_objects_with_every_digit(name: str) -> None:
     assert str(LAST) in str(INTO_OBJECTS[name]().tolist())
+
+
+INTEGERS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda empty: pd.array(SERIES[:1], dtype=empty.dtype),
+    "where": lambda empty: empty.where(empty.notna(), SERIES[:1]),
+    "fillna": lambda empty: empty.fillna(SERIES[:1]),
+    "values set": lambda empty: changed(empty, lambda column: column.__setitem__(column.isna(), SERIES[:1])),
+    "fillna of a frame": lambda empty: empty.to_frame().fillna(SERIES[:1].to_frame()),
+    "objects": lambda empty: SERIES[:1].astype(object).astype(empty.dtype),
+}
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt8", "int64[pyarrow]", "uint8[pyarrow]"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_amounts_with_decimal_places_do_not_become_integers(name: str, kind: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"[Cc]annot safely cast|[Ii]nvalid value|data loss|do not fit"):
+        INTEGERS[name](pd.Series([None], dtype=kind, name="amount"))
+    assert SERIES[:1].astype(int).tolist() == [int(SERIES[0])] == [1]
 
 
 def others(values: list[Any]) -> dict[str, Any]:
@@ -208,6 +241,15 @@ def test_exact_column_merges_with_keys_of_other_numbers(
         assert merged[merged.found.notna() & merged["count"].notna()].amount.tolist() == [Decimal(7)]
     expected = {"inner": 1, "left": len(left), "right": 2, "outer": len(left) + 1}
     assert len(left.merge(right, on="amount", how=how, **options)) == expected[how]
+
+
+@pytest.mark.parametrize("how", ["right", "outer"])
+@pytest.mark.parametrize("kind", [*KEYS, "Float32", "float[pyarrow]", "double[pyarrow]"])
+def test_exact_keys_that_join_a_column_of_other_numbers_keep_every_digit(kind: str, how: str) -> None:
+    keys = KEYS[kind]() if kind in KEYS else pd.Series([7, 0.5], dtype=kind)
+    merged = pd.DataFrame({"amount": keys, "found": [1, 2]}).merge(MIXED, on="amount", how=how)
+    assert set(MIXED.amount.dropna()) <= set(merged.amount.dropna())
+    assert merged.amount.isna().sum() == 1
 
 
 def test_missing_amounts_are_one_key() -> None:
