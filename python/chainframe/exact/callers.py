@@ -25,6 +25,8 @@ class Form(Enum):
     """Integers of the same value."""
     MERGED = 8
     """No other form; the dtype of the keys is objects beside those that pandas would write exact keys into."""
+    ROW = 9
+    """No other form; the dtype is that of doubles, to which pandas promotes that of a new value."""
 
 
 _CALLERS = {
@@ -58,6 +60,7 @@ _CALLERS = {
     # Where the doubles are not the elements, the function asks for integers, which would be cut at the decimal point.
     ("pandas.core.arrays.numeric", "_coerce_to_data_and_mask"): Form.SAME,
     ("pandas.core.reshape.merge", "_maybe_coerce_merge_keys"): Form.MERGED,
+    ("pandas.core.indexing", "_setitem_with_indexer_missing"): Form.ROW,
     ("pandas.core.generic", "ranker"): Form.DISTINCT,
     ("pandas.core.methods.selectn", "compute"): Form.ORDER,
     ("pandas.io.json._json", "write"): Form.TEXTS,

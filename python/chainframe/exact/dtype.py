@@ -35,7 +35,8 @@ class ExactDtype(pd.ArrowDtype):
 
     @property
     def numpy_dtype(self) -> Any:
-        return np.dtype(float) if callers.form() is callers.Form.DOUBLES else np.dtype(object)
+        is_double = callers.form() in (callers.Form.DOUBLES, callers.Form.ROW)
+        return np.dtype(float) if is_double else np.dtype(object)
 
     @property
     def kind(self) -> Any:
