@@ -11,6 +11,12 @@ from pyarrow import compute as pc
 DISORDER = 24 * 3_600_000
 
 
+def rises(page: pa.RecordBatch, height: str) -> bool:
+    """True if a page begins below the height that it ends with, so that a list does not begin with its newest block."""
+    heights = page.column(height).drop_null()
+    return len(heights) > 0 and heights[0].as_py() < heights[-1].as_py()
+
+
 class Depth:
     """Takes the pages of a list from the newest block down, until no block below can be accepted by a filter.
 
@@ -32,10 +38,13 @@ class Depth:
         self._too_early: int = 0
         # Lowest height so far.
         self.lowest: int = 0
+        # False if a page begins below the height that it ends with: then any block may follow.
+        self.descends: bool = True
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Takes the next page, whose times are in milliseconds."""
         self.lowest = pc.min(batch.column(self._height)).as_py() or 0
+        self.descends &= not rises(batch, self._height)
         if self._earliest is None:
             return
         times = batch.column(self._time).cast(pa.int64()).to_pylist()

@@ -14,7 +14,7 @@ from pyarrow import compute as pc
 from chainframe._declared import record_of
 from chainframe.datasets.absent import Gaps, absent_again
 from chainframe.datasets.again import Source, lacking_again
-from chainframe.datasets.depth import Depth
+from chainframe.datasets.depth import Depth, rises
 from chainframe.datasets.expected import LACKING, ExpectedRecords, block_columns
 from chainframe.datasets.located import REPLACED, LocatedTransactions
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
@@ -204,7 +204,9 @@ class Reading:
     def _parts(self, whole: Query[Any], page: pa.RecordBatch, queries: list[Query[Any]]) -> list[Query[Any]] | None:
         """Parts of a list with this first page, or `None` if the list is to be read."""
         bounds = self.narrowing.time_bounds()
-        newest = None if bounds is None else pc.max(page.column(bounds.height)).as_py()
+        newest = None
+        if bounds is not None and not rises(page, bounds.height):
+            newest = pc.max(page.column(bounds.height)).as_py()
         left = self.narrowing.remainder(whole)
         cost = self.narrowing.cost(queries, newest)
         is_cheaper = cost <= MAX_HEIGHTS if left.is_capped else left.pages > cost
@@ -345,6 +347,8 @@ class Reading:
             yield batch
             self._gaps.on_batch(batch)
             depth.add(batch)
+            if not depth.descends:
+                continue
             if queries == [self._query]:
                 opened.rest.close()
                 yield from self._read_down(depth)

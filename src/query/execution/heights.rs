@@ -10,6 +10,8 @@ use super::kept_search::KeptSearch;
 use crate::cache::Anchor;
 use crate::client::Error;
 use crate::columns::Columns;
+use crate::decode::Page;
+use crate::interface::Chain;
 use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::Query;
 use crate::query::results::{SearchState, SharedReport, TimePosition};
@@ -140,6 +142,7 @@ impl<'c> ChainHeights<'c> {
             if page.is_bare() {
                 self.list.report.doubt_empty_responses();
             }
+            check_begins_with_newest(self.list.chain, &page)?;
             let hash = page_hash(&facts(&page.columns));
             let blocks = self.blocks(&page.columns);
             let rows = page.columns.rows();
@@ -335,5 +338,21 @@ impl<'c> ChainHeights<'c> {
         let rows = self.list.rows_of(height).await?;
         let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
         Ok(blocks.first_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time }))
+    }
+}
+
+/// Fails if the first page of a list of several begins below the height that it ends with: the newest block is on another one.
+fn check_begins_with_newest(chain: Chain, page: &Page) -> Result<(), Error> {
+    let heights: Vec<i64> = page.columns.heights().flatten().collect();
+    let has_others = page.total_pages.is_none_or(|pages| pages > 1);
+    match heights[..] {
+        [first, .., last] if first < last && has_others => {
+            let problem = format!(
+                "the newest block is looked for on the first page, where height {last} comes below {first}: the list changed, or \
+                 is in another order, such as data of a local server that was not loaded newest first"
+            );
+            Err(Error::Drift { endpoint: call(chain), problem: problem.into() })
+        }
+        _ => Ok(()),
     }
 }

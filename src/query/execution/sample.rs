@@ -142,8 +142,9 @@ impl<'a> Recent<'a> {
         let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false, known: None };
         recent.is_whole = recent.list.result_window().is_some() && !recent.list.reaches_result_window(records);
         match recent.height_at(records).await? {
-            Some(oldest) => recent.oldest = oldest,
-            None => return Ok(None),
+            Some(oldest) if oldest <= newest => recent.oldest = oldest,
+            // The list is in another order.
+            _ => return Ok(None),
         }
         Ok(Some(recent))
     }
