@@ -31,7 +31,7 @@ pub enum Error {
     Empty {
         endpoint: &'static str,
         problem: String,
-        /// True if a page after the first says that the list has no records at all.
+        /// True if the page says that the list has no records at all.
         denies_list: bool,
         attempts: u32,
     },

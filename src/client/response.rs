@@ -38,7 +38,7 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
         match client.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
             Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
                 let problem = format!("page {} is empty but the API reports more records", expectation.page);
-                let denies_list = expectation.offset > 0 && counts_none(&page);
+                let denies_list = counts_none(&page);
                 Err(Error::Empty { endpoint: endpoint.name, problem, denies_list, attempts })
             }
             Ok(decode::Envelope::Page(mut page)) => {

@@ -77,6 +77,39 @@ def test_list_of_a_set_that_counted_none_is_read_again_if_such_a_page_is_disprov
     assert REASON not in records.report.reasons
 
 
+def test_list_is_read_again_if_the_request_for_the_length_of_another_one_is_disproved(server: StrictServer) -> None:
+    lists = Lists(server, "address_transactions", {A: 3, B: 7}, {(A, 1): 1})
+    is_due = [True]
+
+    def respond(request: Request) -> Response:
+        if request.query["address"] == B and request.query["limit"] == "1" and is_due:
+            is_due.clear()
+            lists.emptied[B, 1] = 1
+        return lists.respond(request)
+
+    server.on("address_transactions", respond)
+    with server.client(max_retries=2, concurrency=1) as client:
+        records = client.address_transactions([A, B], page_size=3).collect()
+    assert not is_due
+    assert values_of(records) == [A] * 3 + [B] * 7
+
+
+def test_height_that_counted_none_is_a_reason_if_a_first_page_is_disproved(server: StrictServer) -> None:
+    lists = Lists(server, "transactions", {"1001": 3, "1002": 3, "1003": 3}, {("1001", 1): 1})
+
+    def respond(request: Request) -> Response:
+        # The last look at the list of a block, all of whose records were received.
+        if request.query.get("height") == "1003" and lists.asked["1003", 2] == 1 and lists.asked["1003", 1] == 1:
+            lists.emptied["1003", 1] = 1
+        return lists.respond(request)
+
+    server.on("transactions", respond)
+    with server.client(max_retries=2, concurrency=1) as client:
+        records = client.transactions(start_height=1001, end_height=1003, page_size=2).collect()
+    assert lists.asked["1003", 1] == 3
+    assert (len(records), records.report.reasons) == (6, [REASON])
+
+
 def test_list_that_counts_none_each_time_is_a_reason_if_such_a_page_was_disproved(server: StrictServer) -> None:
     Lists(server, "token_transfers", {A: 4, B: 4}, {(A, 1): 99, (B, 2): 1})
     with server.client(max_retries=2) as client:
