@@ -19,6 +19,9 @@ pub struct ShortPages {
     first: Option<FirstPageSize>,
     /// True if another page has more rows than the first one, which has too few.
     is_uneven: bool,
+    /// Fewest rows of a page that has too few, and most rows of any page of the size of the first one.
+    fewest: Option<u64>,
+    most: u64,
     /// Greatest length that pages of one record have shown.
     longest: u64,
     /// Records that were the first of the list, the latest one last.
@@ -66,7 +69,12 @@ impl ShortPages {
         }
         let too_few = if is_short && request.page == 1 { Some(rows) } else { None };
         let first = *self.first.get_or_insert(FirstPageSize { limit: request.limit, too_few });
-        self.is_uneven |= request.limit == first.limit && first.too_few.is_some_and(|of_first| rows > of_first);
+        if request.limit == first.limit {
+            self.is_uneven |= first.too_few.is_some_and(|of_first| rows > of_first);
+            self.fewest =
+                if is_short { Some(self.fewest.map_or(rows, |fewest| fewest.min(rows))) } else { self.fewest };
+            self.most = self.most.max(rows);
+        }
     }
 
     /// Takes the first record of the list.
@@ -94,6 +102,11 @@ impl ShortPages {
     /// True if the first page has fewer rows than it says, and another one has more.
     pub fn are_uneven(&self) -> bool {
         self.is_uneven
+    }
+
+    /// True if a page has fewer rows than it says, and another one has more.
+    pub fn are_of_several_sizes(&self) -> bool {
+        self.fewest.is_some_and(|fewest| fewest < self.most)
     }
 
     pub fn are_open(&self) -> bool {

@@ -60,23 +60,30 @@ pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence)
         total if is_at_cap(query, fetcher) => reasons.push(at_window(query, &name, records, total)),
         _ => {}
     }
-    if list.end() == Some(End::Unsettled) {
-        let problem = "The order of the list changed while it was read: some of its records may not have been received";
-        reasons.push(Message::new(problem).hint(Hint::RetryLater));
-    }
-    if list.end() == Some(End::Shrunk) {
-        let problem = "The list has fewer records than were received of it: some were removed while it was read";
-        reasons.push(Message::new(problem).hint(Hint::RetryLater));
-    }
-    if list.end() == Some(End::Lacking) {
-        let problem = "A response showed a record that the pages of the list do not have: a part of the service may lack it, or \
-                       removed it";
-        reasons.push(Message::new(problem).hint(Hint::RunAgain));
-    }
-    if list.end() == Some(End::UnknownLength) {
-        reasons.push(UNKNOWN_LENGTH.into());
-    }
+    reasons.extend(of_end(list.end()));
     reasons
+}
+
+/// Reason of a list that ended like this, whether or not more records of it were wanted.
+pub(super) fn of_end(end: Option<End>) -> Option<Message> {
+    match end? {
+        End::Unsettled => {
+            let problem =
+                "The order of the list changed while it was read: some of its records may not have been received";
+            Some(Message::new(problem).hint(Hint::RetryLater))
+        }
+        End::Shrunk => {
+            let problem = "The list has fewer records than were received of it: some were removed while it was read";
+            Some(Message::new(problem).hint(Hint::RetryLater))
+        }
+        End::Lacking => {
+            let problem = "A response showed a record that the pages of the list do not have: a part of the service may lack it, \
+                           or removed it";
+            Some(Message::new(problem).hint(Hint::RunAgain))
+        }
+        End::UnknownLength => Some(UNKNOWN_LENGTH.into()),
+        End::List | End::ResultWindow => None,
+    }
 }
 
 /// Reason of a list that ends at the result window after `records` records. `total` is the number that the API counts.

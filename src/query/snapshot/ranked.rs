@@ -18,6 +18,7 @@
 //! | | | it may have missed some, such as the record of a one-record page | `Length`, a few times, and then ended |
 //! | | | the length did not include the last page, for the third time | ended |
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::checkpoint::{Accepted, ListCheckpoint};
@@ -193,9 +194,13 @@ impl RankedReader {
         if read >= self.list.spec.window() {
             self.list.end_with(End::ResultWindow);
         } else if is_only || is_empty {
-            // A page that shows a record twice may lack another.
-            let is_whole = self.list.returned >= response.rows.len() as u64;
-            self.list.end_with(if is_whole { End::List } else { End::Unsettled });
+            self.list.end_with(match self.list.returned.cmp(&(response.rows.len() as u64)) {
+                // A page that shows a record twice may lack another.
+                Ordering::Less => End::Unsettled,
+                Ordering::Equal => End::List,
+                // An earlier run returned records that are not there any more.
+                Ordering::Greater => End::Shrunk,
+            });
         } else if self.length == Length::Unknown || self.pages.is_none() {
             self.list.end_with(End::UnknownLength);
         } else {

@@ -3,7 +3,7 @@
 use super::ListAudit;
 use crate::message::Message;
 use crate::query::audit::strays::ReadHeights;
-use crate::query::audit::subject::End;
+use crate::query::audit::subject::{End, Extent};
 use crate::query::snapshot::ListKind;
 
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
@@ -31,7 +31,7 @@ impl ListAudit {
             );
         }
         if self.lacks_of_first_page(end) {
-            return Err("the first page has fewer records than it says, and others may belong to it".into());
+            return Err("a page has fewer records than it says, and others may belong to it".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
@@ -44,7 +44,7 @@ impl ListAudit {
     fn lacks_of_first_page(&self, end: &End) -> bool {
         match self.subject.kind {
             _ if end.is_whole() => self.short_pages.may_lack_newest(self.returned.next),
-            ListKind::Ranked => self.short_pages.are_uneven(),
+            ListKind::Ranked => end.extent == Extent::Beginning && self.short_pages.are_of_several_sizes(),
             _ => self.short_pages.are_uneven() && end.drift > 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BEGINNING: End = End { extent: Extent::Reachable, ..WHOLE };
+const BEGINNING: End = End { extent: Extent::Beginning, ..WHOLE };
 
 /// The audit of three records of a longer list, whose first page has two of the three that it says.
 fn read() -> ListAudit {

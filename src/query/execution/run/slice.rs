@@ -7,7 +7,7 @@ use super::output::{RunOutput, SavedOutput};
 use crate::client::Error;
 use crate::process::ForkSafeMutex;
 use crate::query::audit::Source;
-use crate::query::execution::reasons::{UNKNOWN_LENGTH, contradictions, limits};
+use crate::query::execution::reasons::{contradictions, limits, of_end};
 use crate::query::snapshot::{End, ListCheckpoint};
 
 #[derive(Default)]
@@ -74,8 +74,10 @@ impl Run {
         }
         fetcher.conclude()?;
         if is_stopped {
-            if fetcher.list.end() == Some(End::UnknownLength) && self.whole.is_none() {
-                self.output.report.add_reason(UNKNOWN_LENGTH);
+            // The parts of a divided list are counted by the list.
+            let end = fetcher.list.end().filter(|end| *end != End::UnknownLength || self.whole.is_none());
+            if let Some(reason) = of_end(end) {
+                self.output.report.add_reason(reason);
             }
             for reason in contradictions(&self.query, fetcher) {
                 self.output.report.add_contradiction(reason);
