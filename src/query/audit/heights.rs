@@ -50,13 +50,14 @@ impl Heights {
         Self { below: discarded.below, ..Self::default() }
     }
 
-    /// The heights below records that an earlier run returned.
+    /// The heights after records that an earlier run returned.
     pub fn continued(latest_block: Option<u64>) -> Self {
-        Self { direction: Some(Direction::Falling), latest_block, ..Self::default() }
+        Self { latest_block, ..Self::default() }
     }
 
     /// The heights below this one.
     pub fn set_latest(&mut self, height: i64) {
+        self.direction = Some(Direction::Falling);
         self.latest = Some(height);
         self.continued = Some(height);
         self.recent.extend(self.latest_block.map(|key| (height, key)));

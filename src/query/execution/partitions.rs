@@ -149,7 +149,12 @@ async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -
     let partitions = starts.zip(ends).map(|(start, end)| {
         let offset = start.map_or(0, |start| start.offset);
         let remaining = end.map(|end| end.offset).or(last).map(|end| end.saturating_sub(offset));
-        QueryStart::from_position(query, offset, accepted.before.clone().between(start, end), remaining)
+        let position = accepted.before.clone().between(start, end);
+        let partition = QueryStart::from_position(query, offset, position, remaining)?;
+        Ok(match start {
+            Some(start) => partition.below(start),
+            None => partition,
+        })
     });
     partitions.collect()
 }

@@ -10,7 +10,7 @@ use crate::decode::Page;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Report, SharedReport};
-use crate::query::snapshot::{ListCheckpoint, PageRequest};
+use crate::query::snapshot::{Cut, ListCheckpoint, PageRequest};
 
 #[derive(Clone)]
 pub struct QueryStart {
@@ -68,6 +68,14 @@ impl QueryStart {
         let cursor = Cursor::at(query, 0, offset, list, remaining);
         let query = cursor.query(query.client(), query.endpoint())?;
         Ok(Self { cursor: Some(Arc::new(cursor)), ..Self::from(query) })
+    }
+
+    /// Returns this position as that after the record above a cut, which another run returns.
+    pub(super) fn below(self, cut: &Cut) -> Self {
+        let mut cursor = self.first();
+        cursor.latest = vec![cut.above];
+        cursor.height = cut.height;
+        Self { cursor: Some(Arc::new(cursor)), ..self }
     }
 
     /// Returns this position in a query whose heights are known.

@@ -140,6 +140,8 @@ pub struct Cut {
     /// Keys of both.
     pub above: u64,
     pub(super) below: u64,
+    /// Height of the upper one, if the lower one is not above it.
+    pub height: Option<i64>,
     /// Drift at the response.
     pub(super) drift: i64,
 }

@@ -146,7 +146,9 @@ impl CountedReader {
             return None;
         }
         let offset = u64::try_from(first + row as i64).ok()?;
-        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), drift: view.position - first })
+        let rows = view.rows;
+        let height = rows.height(row - 1).filter(|above| rows.height(row).is_some_and(|below| below <= *above));
+        Some(Cut { offset, above: rows.key(row - 1), below: rows.key(row), height, drift: view.position - first })
     }
 
     /// The end of a page: its offset, and the position there.

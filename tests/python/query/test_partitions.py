@@ -299,3 +299,48 @@ def test_partitions_have_the_reasons_of_the_search_of_their_heights(days: tuple[
         assert [result.report.reasons for result in results] == [records.report.reasons] * len(results)
         assert sum(map(len, results)) == len(records)
         assert not any(result.report.complete for result in results)
+
+
+def blocks_of(server: StrictServer, heights: list[int]) -> None:
+    """Serves blocks of these heights, in this order."""
+    rows = [{"hash": f"0x{height}", "height": str(height), "blockTime": "1700000000000"} for height in heights]
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        counts = {"total": str(len(rows)), "totalPage": str(-(-len(rows) // limit))}
+        return page_of("blocks", rows[(page - 1) * limit : page * limit], page=str(page), limit=str(limit), **counts)
+
+    server.on("blocks", respond)
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5])
+@pytest.mark.parametrize("height", range(1_001, 1_015))
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_block_that_a_list_lacks_is_a_reason_wherever_the_partitions_are_cut(
+    server: StrictServer, height: int, most: int
+) -> None:
+    blocks_of(server, [other for other in range(1_015, 999, -1) if other != height])
+    with server.client() as client:
+        reports = [part.collect().report for part in client.blocks(page_size=3).partitions(most)]
+    reasons = [reason for report in reports for reason in report.reasons]
+    assert reasons == ["The heights of blocks have gaps: 1 block is missing between the others."]
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5])
+@pytest.mark.parametrize("height", range(1_001, 1_015))
+def test_block_that_a_list_has_twice_is_an_error_wherever_the_partitions_are_cut(
+    server: StrictServer, height: int, most: int
+) -> None:
+    blocks_of(server, sorted([*range(1_000, 1_016), height], reverse=True))
+    with server.client() as client, pytest.raises(cf.PaginationDriftError, match="was received again"):
+        joined(client.blocks(page_size=3).partitions(most))
+
+
+@pytest.mark.parametrize("most", [2, 3, 4, 5])
+@pytest.mark.parametrize("order", [1, -1])
+def test_blocks_in_either_order_are_in_one_partition_each(server: StrictServer, order: int, most: int) -> None:
+    heights = list(range(1_000, 1_016))[::order]
+    blocks_of(server, heights)
+    with server.client() as client:
+        parts = client.blocks(page_size=3).partitions(most)
+        assert [block.height for block in joined(parts)] == heights
