@@ -1,7 +1,7 @@
 //! `InCommon`: records that several lists have. A list that lacks one of them was read before the record was added, or after a
 //! reorganization removed it; or a part of the service lacks the record.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::query::hashed::HashedMap;
 
@@ -84,6 +84,15 @@ impl InCommon {
     /// True if as many further records can be taken.
     pub fn has_room(&self, records: usize) -> bool {
         self.records.len().max(self.num_blocks) + records <= KEPT
+    }
+
+    /// Lists that do not show a record which another list shows and they should have.
+    pub fn without_some(&self) -> HashSet<u32> {
+        let records = self.records.values();
+        records
+            .flat_map(|record| record.others.iter().filter(|list| !record.shown_by.contains(*list)))
+            .copied()
+            .collect()
     }
 
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.

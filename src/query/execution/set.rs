@@ -382,6 +382,7 @@ impl Set {
         }
         if !std::mem::replace(&mut self.is_finished, true) {
             self.doubt_absent_blocks(report);
+            self.doubt_empty_lists(report);
             self.doubt_records_in_common(report);
             self.outcome.refusals(&self.members).into_iter().for_each(|reason| report.add_reason(reason));
             report.finish();

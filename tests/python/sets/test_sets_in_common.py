@@ -212,3 +212,46 @@ def test_record_that_a_resumed_list_lacks_is_a_reason_below_what_it_shows(server
         report = client.resume(cursor or "").collect().report
     # A cursor does not hold the records that the earlier run has read.
     assert bool(lack(report)) == (lost == 3)
+
+
+NONE = "of the lists have no records"
+EMPTY = "1 of the lists have no records, although another list shows some of theirs: {wallet}; run the query again."
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize("emptied", [1, 99])
+def test_empty_list_of_which_another_one_shows_records_is_read_again(
+    server: StrictServer, emptied: int, *, unique: bool
+) -> None:
+    asked = [0] * len(WALLETS)
+
+    def rows(wallet: int) -> list[Row]:
+        asked[wallet] += 1
+        is_empty = wallet == 1 and asked[wallet] <= emptied
+        return [] if is_empty else [row(height) for height in HEIGHTS]
+
+    served(server, rows)
+    report = read(server, 2, unique=unique)
+    assert [reason for reason in report.reasons if NONE in reason] == (
+        [EMPTY.format(wallet=WALLETS[1])] if emptied > 1 else []
+    )
+    assert asked[1] == 2
+    reasons = report.by_argument[WALLETS[1]]["reasons"]
+    assert any(NONE in reason for reason in reasons) is (emptied > 1)
+    assert report.records == (len(HEIGHTS) if unique or emptied > 1 else 2 * len(HEIGHTS))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"direction": "from"}])
+def test_empty_list_of_which_no_other_one_shows_records_is_read_once(
+    server: StrictServer, arguments: dict[str, Any]
+) -> None:
+    asked = [0] * len(WALLETS)
+
+    def rows(wallet: int) -> list[Row]:
+        asked[wallet] += 1
+        others = {} if arguments else {"to": WALLETS[2]}
+        return [row(height, **others) for height in HEIGHTS] if wallet == 0 else []
+
+    served(server, rows)
+    assert not any(NONE in reason for reason in read(server, 2, **arguments).reasons)
+    assert asked[1] == 1

@@ -1,5 +1,7 @@
 //! Comparisons of the lists of a set with each other.
 
+use std::collections::HashSet;
+
 use super::Set;
 use super::outcome::first_of;
 use crate::columns::Columns;
@@ -117,11 +119,21 @@ impl Set {
         absent
     }
 
-    /// Opens lists without records again, once: those of absent blocks, since a chain that grows may have had none of them
-    /// before, and all of them if the service was seen to throttle by pages that count none.
+    /// Lists that have ended without records, although other lists show some of theirs.
+    fn empty_in_spite_of_others(&self) -> Vec<usize> {
+        let lacking = self.in_common.as_ref().map_or_else(HashSet::new, InCommon::without_some);
+        self.empty.iter().copied().filter(|list| lacking.contains(&(*list as u32))).collect()
+    }
+
+    /// Opens lists without records again, once: those of absent blocks and those of which other lists show records, since a
+    /// chain that grows may have had none of them before, and all of them if the service was seen to throttle by pages that
+    /// count none.
     pub(super) fn read_empty_again(&mut self, report: &SharedReport) -> bool {
-        let mut lists =
-            if self.has_false_counts() { self.empty.iter().copied().collect() } else { self.absent_blocks() };
+        let mut lists: Vec<usize> = if self.has_false_counts() {
+            self.empty.iter().copied().collect()
+        } else {
+            [self.absent_blocks(), self.empty_in_spite_of_others()].concat()
+        };
         lists.retain(|list| self.opened_again.insert(*list));
         self.empty.retain(|list| !lists.contains(list));
         for list in &lists {
@@ -135,6 +147,21 @@ impl Set {
     /// True if lists that have ended without records may have some.
     pub(super) fn has_false_counts(&self) -> bool {
         self.query.client().empty_responses().has_false_counts()
+    }
+
+    /// Gives a reason for lists that are still empty, although other lists show records of them.
+    pub(super) fn doubt_empty_lists(&mut self, report: &SharedReport) {
+        let lists = self.empty_in_spite_of_others();
+        if lists.is_empty() {
+            return;
+        }
+        let names = lists.iter().map(|list| self.members.values[*list].clone());
+        let reason = format!(
+            "{} of the lists have no records, although another list shows some of theirs: {}",
+            lists.len(),
+            first_of(names)
+        );
+        self.outcome.doubt(&lists, &Message::new(reason).hint(Hint::RunAgain), report);
     }
 
     /// Gives a reason for blocks that the API does not have, and has others below and above them.
