@@ -24,6 +24,8 @@ struct FirstRow {
     has_block_below: bool,
     /// Records that were returned before it was received.
     before: Vec<u64>,
+    /// True if a reading received it that was discarded, and so before the first record of this one.
+    is_earlier: bool,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +47,8 @@ impl FirstRow {
 impl FirstRows {
     /// Records that a discarded reading of the same list received.
     pub fn after(discarded: Self) -> Self {
-        Self { rows: discarded.rows, ..Self::default() }
+        let rows = discarded.rows.into_iter().map(|row| FirstRow { is_earlier: true, ..row });
+        Self { rows: rows.collect(), ..Self::default() }
     }
 
     /// Takes a response whose first record has this offset, and is not returned now, with the records returned latest.
@@ -63,6 +66,7 @@ impl FirstRows {
             height,
             has_block_below: rows.block(0) == rows.block(1),
             before: latest.to_vec(),
+            is_earlier: false,
         });
     }
 
@@ -75,7 +79,7 @@ impl FirstRows {
     fn is_open(row: &FirstRow, known: Known<'_>) -> bool {
         known.keys.contains(row.below)
             && !known.keys.contains(row.key)
-            && !known.may_be_newer(Some(row.height))
+            && (row.is_earlier && row.has_block_below || !known.may_be_newer(Some(row.height)))
             && known.is_wanted_below(None, Some(row.height))
     }
 
@@ -93,14 +97,15 @@ impl FirstRows {
 
     /// Takes the response to that request. False if it shows such a record, or if too many responses in a row do not show the
     /// place.
-    pub fn on_look(&mut self, response: &Response<'_>, known: Known<'_>) -> bool {
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
         self.rows.retain(|row| Self::is_open(row, known));
         let keys = response.rows.keys();
         let of_chain = || self.rows.iter().filter(|row| row.is_of_chain_of(response, &keys));
         if of_chain().any(|row| keys.contains(&row.key)) {
             return false;
         }
-        let shown = keys.get(1..).unwrap_or_default();
+        // No record is above the first one of the list.
+        let shown = keys.get(usize::from(request.page > 1)..).unwrap_or_default();
         let gone = of_chain().filter(|row| shown.contains(&row.below));
         self.lost = gone.map(|row| Some(row.height)).max().flatten().max(self.lost);
         let before = self.rows.len();

@@ -69,7 +69,11 @@ impl Forks {
 
     /// True if returned records are of this block.
     pub fn have(&self, block: BlockOfRow) -> bool {
-        self.heights.contains_key(&block.hash)
+        self.have_hash(block.hash)
+    }
+
+    pub fn have_hash(&self, hash: u64) -> bool {
+        self.heights.contains_key(&hash)
     }
 
     /// True if the service lists the records of both sides of a fork: a response is of one moment.

@@ -34,6 +34,8 @@ pub struct Returned {
     pub below_replaced: Option<u64>,
     /// Key and block of the first record.
     pub top: Option<(u64, Option<u64>)>,
+    /// Keys and blocks of the first records of readings that were discarded.
+    pub earlier_tops: Vec<(u64, u64)>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.
     pub newest: Option<i64>,
 }
@@ -62,6 +64,17 @@ impl Returned {
     pub fn known(&self, extent: Extent) -> Known<'_> {
         let last = self.last.filter(|_| extent != Extent::Whole);
         Known { keys: &self.keys, has_equal: self.has_equal || self.lacks_keys, last, newest: self.newest }
+    }
+
+    /// Takes what a reading that was discarded began with.
+    pub fn take_tops(&mut self, discarded: &Self) {
+        let top = discarded.top.and_then(|(key, block)| Some((key, block?)));
+        self.earlier_tops = discarded.earlier_tops.iter().copied().chain(top).collect();
+    }
+
+    /// True if a record is missing that such a reading began with, although others of its block were returned.
+    pub fn lacks_top_of_earlier_reading(&self, is_returned: impl Fn(u64) -> bool) -> bool {
+        self.earlier_tops.iter().any(|(key, block)| is_returned(*block) && !self.keys.contains(*key))
     }
 
     pub fn push(&mut self, key: u64) {

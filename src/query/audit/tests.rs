@@ -3,6 +3,7 @@
 mod continued;
 mod growth;
 mod in_common;
+mod newest_block;
 mod one_block;
 mod order;
 mod repeats;

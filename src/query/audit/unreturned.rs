@@ -191,7 +191,7 @@ impl Unreturned {
         self.pairs.iter_mut().for_each(|pair| pair.is_ambiguous |= count(pair.above, &keys) > 1);
         self.pairs.retain(|pair| pair.is_open(known));
         if self.pairs.is_empty() {
-            return self.first_rows.on_look(response, known);
+            return self.first_rows.on_look(request, response, known);
         }
         let first = records_before(request, response.limit).saturating_add_signed(drift.saturating_neg());
         if self.shows_unreturned(&keys, first, response, known) {

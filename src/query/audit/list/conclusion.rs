@@ -22,13 +22,16 @@ impl ListAudit {
         if end.is_whole() && (is_shown || self.lengths.exceed(self.returned.next)) {
             return Err("the list has more records than were returned".into());
         }
-        if end.is_whole() && self.had_records && self.returned.next == 0 {
+        if end.is_whole() && (self.has_records || self.had_records) && self.returned.next == 0 {
             return Err("the list became empty while it was read".into());
         }
         if end.is_whole() && self.one_block.lacks_discarded(&self.returned.keys) {
             return Err(
                 "a record of the block was received by a reading that was discarded, and is not in the list".into()
             );
+        }
+        if self.returned.lacks_top_of_earlier_reading(|block| self.forks.have_hash(block)) {
+            return Err("a discarded reading began with a record of a block of which others were returned".into());
         }
         if self.lacks_of_first_page(end) {
             return Err("a page has fewer records than it says, and others may belong to it".into());

@@ -74,11 +74,12 @@ impl ListAudit {
 
     /// Takes what a reading of the same list received that was discarded.
     #[must_use]
-    pub fn after_discarded(self, mut discarded: Self) -> Self {
+    pub fn after_discarded(mut self, mut discarded: Self) -> Self {
+        self.returned.take_tops(&discarded.returned);
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
         // Without their blocks, a reorganization may have moved the records.
-        let strays = if self.subject.has_blocks { discarded.strays } else { Strays::default() };
+        let strays = if self.subject.has_blocks { discarded.strays.of_earlier_reading() } else { Strays::default() };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.returned.keys),

@@ -57,6 +57,7 @@ impl Served {
             _ => reader.on_response(request, &response).map_err(|error| error.to_string())?,
         };
         if let Some(audit) = audit {
+            audit.note_records(&response);
             let seen = ReaderState { length: reader.snapshot().length.exact(), drift: reader.drift() };
             audit.on_response(request, &response, &AcceptedRows { rows: accepted.rows.clone(), kept: None, seen })?;
         }

@@ -1,0 +1,59 @@
+//! Records of the newest block that a discarded reading of the list has received. Those that a response shows above the returned
+//! ones may be newer, unless they were received before.
+
+use super::*;
+
+const BELOW: (u64, i64, u64) = (3, 8, 8);
+
+/// A reading that takes the place of one that received these rows, and returned them or not.
+fn after(rows: &Page, returned: std::ops::Range<usize>) -> ListAudit {
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    take_as(&mut discarded, PageRequest::first(3), rows, 1, None, returned).unwrap();
+    ListAudit::new(LIST, 0, &[]).after_discarded(discarded)
+}
+
+fn read(audit: &mut ListAudit, rows: &Page) {
+    take(audit, 1, rows, 1).unwrap();
+    while audit.is_open(&WHOLE) {
+        look(audit, rows, 1).unwrap();
+    }
+}
+
+#[test]
+fn first_record_that_a_discarded_reading_returned_is_missed_among_others_of_its_block() {
+    for (top, is_missed) in [((1, 9, 9), true), ((2, 9, 9), false), ((1, 9, 7), false)] {
+        let mut audit = after(&Page(vec![top, BELOW]), 0..2);
+        read(&mut audit, &Page(vec![(2, 9, 9), BELOW]));
+        assert_eq!(audit.on_end(&WHOLE).is_err(), is_missed, "{top:?}");
+    }
+}
+
+#[test]
+fn record_that_a_discarded_reading_received_is_missed_among_others_of_its_block() {
+    let rows = Page(vec![(1, 9, 9), (2, 9, 9), BELOW]);
+    let returned = Page(vec![(2, 9, 9), BELOW]);
+    let mut audit = after(&rows, 0..0);
+    take(&mut audit, 1, &returned, 1).unwrap();
+    assert!(audit.is_open(&WHOLE));
+    assert!(look(&mut audit, &rows, 1).is_err());
+
+    let mut gone = after(&rows, 0..0);
+    read(&mut gone, &returned);
+    assert!(doubts(&gone).contains("height 9"), "{}", doubts(&gone));
+}
+
+#[test]
+fn record_that_is_first_received_after_others_of_its_block_may_be_newer() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &Page(vec![(2, 9, 9), BELOW]), 1).unwrap();
+    take_as(&mut audit, PageRequest::first(3), &Page(vec![(1, 9, 9), (2, 9, 9), BELOW]), 1, None, 0..0).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+    assert_eq!((audit.on_end(&WHOLE), doubts(&audit)), (Ok(()), String::new()));
+}
+
+#[test]
+fn list_without_records_is_not_whole_if_a_response_had_some() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take_as(&mut audit, PageRequest::first(3), &keys(&[1]), 1, None, 0..0).unwrap();
+    assert_eq!(audit.on_end(&WHOLE), Err("the list became empty while it was read".into()));
+}
