@@ -95,7 +95,7 @@ def test_links_of_the_readme_are_absolute_in_what_is_built() -> None:
 def test_targets_of_the_matrix_and_the_fuzzer_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {entry["target"] for entry in workflow("check")["jobs"]["versions"]["strategy"]["matrix"]["include"]}
-    assert targets == {"bare", "lowest"}
+    assert targets == {"bare", "lowest", "targets"}
     assert any("make fuzz" in step.get("run", "") for step in workflow("audit")["jobs"]["fuzz"]["steps"])
     assert all(f"\n{target}:" in makefile for target in [*targets, "fuzz"])
     (fuzzed,) = (line.partition("?= ")[2].split() for line in makefile.splitlines() if line.startswith("TARGETS ?="))
