@@ -37,10 +37,7 @@ impl UserData {
             data.loaded.push(table.name);
         }
         if connection.table_exists(None, "recorded_response")? {
-            let mut statement = connection.prepare("SELECT request FROM recorded_response")?;
-            for request in statement.query_map([], |row| row.get::<_, String>(0))? {
-                data.recorded.extend(serde_json::from_str::<Request>(&request?));
-            }
+            data.recorded = recorded_requests(connection)?;
         }
         Ok(data)
     }
@@ -65,7 +62,9 @@ impl UserData {
         let table = Table::loaded(endpoint);
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(RESPONSES)?;
-        transaction.execute("DELETE FROM recorded_response WHERE json_extract(request, '$.path') = ?", [path])?;
+        for request in recorded_requests(&transaction)?.iter().filter(|request| request.path == path) {
+            transaction.execute("DELETE FROM recorded_response WHERE request = ?", [key(request)])?;
+        }
         transaction.execute(&format!("DROP TABLE IF EXISTS {}", table.name), [])?;
         transaction.execute(&table.create(), [])?;
         // A list returns its last row first, except ranked ones: they are sorted, and equal ones keep the order of their rows.
@@ -119,6 +118,12 @@ impl UserData {
         let closest = cassette::explain_miss(&normalized(request), 0, self.recorded.iter());
         format!("not recorded: the cassette {closest}")
     }
+}
+
+fn recorded_requests(connection: &Connection) -> rusqlite::Result<Vec<Request>> {
+    let mut statement = connection.prepare("SELECT request FROM recorded_response")?;
+    let texts = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<String>, _>>()?;
+    Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
 }
 
 /// Inserts records, in order or in reverse.
