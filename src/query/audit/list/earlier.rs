@@ -75,7 +75,10 @@ impl ListAudit {
     /// Takes what a reading of the same list received that was discarded.
     #[must_use]
     pub fn after_discarded(mut self, mut discarded: Self) -> Self {
-        self.returned.take_tops(&discarded.returned);
+        // The keys of blocks are not kept, and each is a block of its own.
+        if self.subject.order != Order::Consecutive {
+            self.returned.take_tops(&discarded.returned);
+        }
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
         // Without their blocks, a reorganization may have moved the records.

@@ -29,6 +29,15 @@ fn first_record_that_a_discarded_reading_returned_is_missed_among_others_of_its_
 }
 
 #[test]
+fn blocks_that_a_discarded_reading_returned_are_not_missed() {
+    let mut discarded = ListAudit::new(BLOCKS, 0, &[]);
+    take(&mut discarded, 1, &heights(&[9, 8, 7]), 1).unwrap();
+    let mut audit = ListAudit::new(BLOCKS, 0, &[]).after_discarded(discarded);
+    take(&mut audit, 1, &heights(&[9, 8, 7]), 1).unwrap();
+    assert_eq!(audit.on_end(&WHOLE), Ok(()));
+}
+
+#[test]
 fn record_that_a_discarded_reading_received_is_missed_among_others_of_its_block() {
     let rows = Page(vec![(1, 9, 9), (2, 9, 9), BELOW]);
     let returned = Page(vec![(2, 9, 9), BELOW]);
