@@ -15,10 +15,13 @@
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason | `forks.rs` |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason | `blocks.rs` |
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
+//! | lists | records of a list that is empty, in another list of the set | it is read again; a reason | `in_common.rs` |
 //! | heights | blocks whose heights are not consecutive | a reason | `heights.rs` |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
+//! | end | the first record of a discarded reading, where others of its block were returned | `PaginationDriftError` | `returned.rs` |
+//! | end | no record, although a response had some | `PaginationDriftError` | `list/conclusion.rs` |
 //! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` | `list/end_requests.rs` |
 //! | head | without block hashes: a record of the first page in its place, and below one of its height that was not there | `PaginationDriftError` | `growth.rs` |
 //! | slices | a record of a height that a response showed before, and the list of the height has not | a reason | `list/conclusion.rs` |
@@ -26,7 +29,7 @@
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` | `list.rs` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` | `numbers.rs`, `lengths.rs` |
 //! | chain | a block below a returned one that is not the one that was returned | `PaginationDriftError` | `heights.rs` |
-//! | short pages | a first page with fewer records than it says, and newer ones later, or more on another page of a ranked list | `PaginationDriftError` | `short_pages.rs` |
+//! | short pages | a first page with fewer records than it says, and newer ones later; a page of the beginning of a ranked list that has fewer than another one | `PaginationDriftError` | `short_pages.rs` |
 //! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` | `short_pages.rs` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` | `small_pages.rs` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` | `places.rs` |
