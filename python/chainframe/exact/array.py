@@ -150,7 +150,7 @@ class ExactArray(ArrowExtensionArray):
             return objects if dtype is None else objects.astype(dtype)
         is_filled = na_value is not _UNSET and not pd.isna(na_value)
         if dtype is not None and np.dtype(dtype).kind in "iu":
-            found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled, takes_parts=not is_same)
+            found = integers.whole(self._pa_array, np.dtype(dtype), takes_missing=is_filled, may_cut=not is_same)
         else:
             found = self._doubles()
         if is_filled:

@@ -24,9 +24,9 @@ class Form(Enum):
     SAME = 7
     """Integers of the same value."""
     MERGED = 8
-    """No other form; the dtype of the keys is objects beside those that pandas would write exact keys into."""
+    """The elements as usual. The common dtype of the keys is objects where pandas would shorten exact ones."""
     ROW = 9
-    """No other form; the dtype is that of doubles, to which pandas promotes that of a new value."""
+    """The elements as usual. The dtype is shown as that of doubles: pandas combines it with that of a new value."""
 
 
 _CALLERS = {
@@ -57,7 +57,7 @@ _CALLERS = {
     ("pandas.core.frame", "to_records"): Form.OBJECTS,
     # The function passes a mask of the missing values on to a factorizer, whose version for objects takes no mask.
     ("pandas.core.reshape.merge", "_factorize_keys"): Form.KEYS,
-    # Where the doubles are not the elements, the function asks for integers, which would be cut at the decimal point.
+    # pandas compares the doubles with the elements. If they differ, it asks for integers, and would make 1 of 1.5.
     ("pandas.core.arrays.numeric", "_coerce_to_data_and_mask"): Form.SAME,
     ("pandas.core.reshape.merge", "_maybe_coerce_merge_keys"): Form.MERGED,
     ("pandas.core.indexing", "_setitem_with_indexer_missing"): Form.ROW,

@@ -69,7 +69,7 @@ class ExactDtype(pd.ArrowDtype):
         return hash(self.name)
 
     def _get_common_dtype(self, dtypes: list[Any]) -> Any:
-        if callers.form() is callers.Form.MERGED and any(map(_takes_keys, dtypes)):
+        if callers.form() is callers.Form.MERGED and any(map(_shortens_keys, dtypes)):
             return None
         scale = whole = 0
         for dtype in dtypes:
@@ -88,15 +88,15 @@ class ExactDtype(pd.ArrowDtype):
 
 
 # pandas before 3.1 writes the keys of the right frame into a nullable column of the left one, 1.5 as 1 among integers.
-_TAKES_KEYS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+_WRITES_KEYS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 
 
-def _takes_keys(dtype: Any) -> bool:
+def _shortens_keys(dtype: Any) -> bool:
     """Returns whether exact keys of a merge would be written into a column of this dtype, without their last digits."""
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if arrow is None:
-        return _TAKES_KEYS and isinstance(dtype, pd.api.extensions.ExtensionDtype)
-    return pa.types.is_floating(arrow) or (_TAKES_KEYS and not pa.types.is_decimal(arrow))
+        return _WRITES_KEYS and isinstance(dtype, pd.api.extensions.ExtensionDtype)
+    return pa.types.is_floating(arrow) or (_WRITES_KEYS and not pa.types.is_decimal(arrow))
 
 
 def _is_asked_by_pandas() -> bool:

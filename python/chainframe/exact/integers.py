@@ -120,13 +120,13 @@ def doubles(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any]) ->
 
 
 def whole(
-    column: pa.ChunkedArray[Any], dtype: np.dtype[Any], *, takes_missing: bool, takes_parts: bool = True
+    column: pa.ChunkedArray[Any], dtype: np.dtype[Any], *, takes_missing: bool, may_cut: bool = True
 ) -> np.ndarray[Any, Any]:
     """Returns the values without decimal places, as numpy's integers; zero where a value is missing."""
     if column.null_count and not takes_missing:
         raise ValueError(f"{dtype} has no missing values; give na_value= to to_numpy, or take .astype('Int64')")
     values = unscaled(column)
-    if not takes_parts and any(values % 10**column.type.scale):
+    if not may_cut and any(values % 10**column.type.scale):
         raise TypeError(f"amounts with decimal places do not fit {dtype}; round them, or take .astype({dtype.name!r})")
     found = np.abs(values) // 10**column.type.scale * np.sign(values)
     limits = np.iinfo(dtype)

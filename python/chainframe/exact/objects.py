@@ -23,7 +23,7 @@ class Amount(Decimal):
         # pandas makes Arrow integers of objects, as which Arrow takes 1.5 for 1. It raises for what is no integer.
         caller = sys._getframe(1).f_globals.get("__name__")  # pyright: ignore[reportPrivateUsage]
         if caller == "pandas.core.arrays.arrow.array" and self != self.to_integral_value():
-            raise TypeError(f"{self} is no integer")
+            raise TypeError(f"{self} is no integer; round it, or take .astype(int) of the exact column")
         return super().__int__()
 
     def __reduce__(self) -> Any:

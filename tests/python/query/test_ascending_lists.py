@@ -135,7 +135,7 @@ def test_estimate_of_heights_in_an_ascending_list_is_not_exact(server: StrictSer
     serve(server, order=list)
     with server.client() as client:
         try:
-            estimate = client.transactions(start_height=1_002, end_height=1_038).estimate()
+            estimate = client.transactions(start_height=1_030, end_height=1_200).estimate()
         except cf.PaginationDriftError:
             return
-        assert not estimate.is_exact or estimate.records == 37 * PER_BLOCK
+        assert not estimate.is_exact or estimate.records == 10 * PER_BLOCK

@@ -31,7 +31,7 @@ impl ListAudit {
             );
         }
         if self.returned.lacks_top_of_earlier_reading(|block| self.forks.have_hash(block)) {
-            return Err("a discarded reading began with a record of a block of which others were returned".into());
+            return Err("the first record of an earlier reading of the list is missing, although others of its block were returned".into());
         }
         if self.lacks_of_first_page(end) {
             return Err("a page has fewer records than it says, and others may belong to it".into());
