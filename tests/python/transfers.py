@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -57,6 +58,8 @@ class Transfers:
     """Requests that fail."""
 
     def __post_init__(self) -> None:
+        # Each connection has a thread: a list that grows while another one reads it would have a row twice.
+        self._lock = threading.Lock()
         self.random = random.Random(self.seed)
         self.height = 1_000
         self.number = 0
@@ -109,6 +112,10 @@ class Transfers:
         del self.rows[index]
 
     def respond(self, request: Request) -> Response:
+        with self._lock:
+            return self._respond(request)
+
+    def _respond(self, request: Request) -> Response:
         number = self.requests
         self.requests += 1
         if number in self.errors:
