@@ -223,7 +223,8 @@ install: build $(PACKAGES)
 # Development build: little optimized, incremental; changes of Python files need no rebuild.
 dev: tools
 	$(PIP_INSTALL) --group build
-	$(BIN)/maturin develop
+	@# A change is built more often than all tests are run.
+	CARGO_PROFILE_DEV_OPT_LEVEL=1 $(BIN)/maturin develop
 
 tools: .venv/dev
 
