@@ -69,8 +69,11 @@ types:
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest --mypy-config-file scripts/stubtest.ini chainframe._native
 
+# Begins with the modules compiled: otherwise each worker compiles all that the tests import, which takes two thirds of the
+# time until the first test.
 # A worker that has ended takes tests of the others: without that, the last one ran two hundred tests alone.
 pytest:
+	@$(BIN)/pytest --collect-only --quiet --quiet > /dev/null || true
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Installs PostgreSQL for the test of its recipe, if allowed; otherwise that test is skipped.
