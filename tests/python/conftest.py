@@ -199,7 +199,8 @@ def at_service(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> LocalS
 
 @pytest.fixture
 def client(service: LocalService) -> Iterator[cf.Client]:
-    with service.client() as made:
+    # The rate limit is one for all clients of the account: a test would wait for the requests of those before it.
+    with service.client(rate_limit=None) as made:
         yield made
 
 

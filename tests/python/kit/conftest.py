@@ -49,5 +49,5 @@ def own() -> Iterator[LocalService]:
 
 @pytest.fixture
 def ask(own: LocalService) -> Iterator[cf.Client]:
-    with own.client() as client:
+    with own.client(rate_limit=None) as client:
         yield client

@@ -275,7 +275,7 @@ def queries(client: cf.Client) -> list[cf.Query[Any]]:
 
 @pytest.mark.parametrize("dtype_backend", [None, "numpy_nullable"])
 def test_dtypes_are_those_of_the_backend(dtype_backend: Any) -> None:
-    with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
+    with LocalService(transactions=1_000, seed=7) as service, service.client(rate_limit=None) as client:
         for query in queries(client):
             frame = query.to_pandas(dtype_backend=dtype_backend)
             assert {str(dtype) for dtype in frame.dtypes} <= DTYPES[dtype_backend]
@@ -386,7 +386,7 @@ def test_operations_on_times_and_lists_raise_and_their_replacements_work(
     if "excel" in operation:
         pytest.importorskip("openpyxl")
     monkeypatch.chdir(tmp_path)
-    with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
+    with LocalService(transactions=1_000, seed=7) as service, service.client(rate_limit=None) as client:
         frame = client.transactions(max_items=20).to_pandas(numbers)
         logs = queries(client)[-1].to_pandas(numbers)
     assert len(logs) > 0

@@ -253,8 +253,9 @@ def test_growing_list_is_exact_or_reported_incomplete() -> None:
     assert query.report.complete or "changed" in " ".join(query.report.reasons)
 
 
-def test_estimates_and_rate_limit_states_pickle_and_copy(client: cf.Client) -> None:
-    estimate, state = client.address_transactions("0x" + "1" * 40).estimate(), client.rate_limit_state
+def test_estimates_and_rate_limit_states_pickle_and_copy(service: LocalService) -> None:
+    with service.client() as client:
+        estimate, state = client.address_transactions("0x" + "1" * 40).estimate(), client.rate_limit_state
     for again in (pickle.loads(pickle.dumps(estimate)), copy.copy(estimate), copy.deepcopy(estimate)):
         assert repr(again) == repr(estimate)
         assert again.limitations == estimate.limitations
