@@ -17,9 +17,10 @@ from chainframe.exact.operands import PLACES
 class ExactDtype(pd.ArrowDtype):
     """pandas dtype of exact decimal numbers, stored as Arrow decimals of 38 digits, 18 of them decimal places.
 
-    The default of amounts in `to_pandas()`. Sums, differences, products and cumulative sums are exact at any number of
-    digits up to 76; beyond, they raise `NumericOverflowError`. Functions of doubles, such as quantiles, logarithms and
-    charts, take the nearest doubles. A column with more than 38 digits raises when it leaves pandas.
+    The default of amounts in `to_pandas()`. Sums, differences, products, cumulative sums and quotients by a number that
+    end are exact at any number of digits up to 76; beyond, they raise `NumericOverflowError`. Functions of doubles,
+    such as quantiles, logarithms and charts, take the nearest doubles. A column with more than 38 digits raises when it
+    leaves pandas.
 
     Examples
     --------

@@ -180,17 +180,32 @@ def ratio(numerator: int, denominator: int) -> float:
 
 
 def divide(values: Sequence[int], numerator_scale: int, divisor: int, divisor_scale: int) -> tuple[list[int], int]:
-    """Returns quotients and their scale, rounded half to even at the last place that 38 digits leave them."""
-    factor = 10**divisor_scale
+    """Returns quotients and their scale: exact where they end, else rounded half to even.
+
+    The scale is that of 38 digits for the largest, or more if one that ends has more places.
+    """
+    numerators = [value * 10**divisor_scale for value in values]
     divisor *= 10**numerator_scale
-    largest = max(map(abs, values), default=0) * factor
-    whole = largest // abs(divisor)
-    scale = max(NARROW - (len(str(whole)) if whole else 0), 0)
+    largest = max(map(abs, numerators), default=0)
+    scale = max(_rounded_places(largest, abs(divisor)), _exact_places(numerators, divisor))
+    return [_half_even(numerator * 10**scale, divisor) for numerator in numerators], scale
+
+
+def _rounded_places(largest: int, divisor: int) -> int:
+    whole = largest // divisor
+    places = max(NARROW - (len(str(whole)) if whole else 0), 0)
     # Rounding may add a digit.
-    if scale and _half_even(largest * 10**scale, abs(divisor)) >= 10**NARROW:
-        scale -= 1
-    factor *= 10**scale
-    return [_half_even(value * factor, divisor) for value in values], scale
+    if places and _half_even(largest * 10**places, divisor) >= 10**NARROW:
+        places -= 1
+    return places
+
+
+def _exact_places(numerators: Sequence[int], divisor: int) -> int:
+    """Returns the least number of decimal places of all quotients that end."""
+    # A divisor has at most as many factors 2 and 5 as bits: a quotient that ends has no more places.
+    places = divisor.bit_length()
+    divided = (divmod(numerator * 10**places, divisor) for numerator in numerators)
+    return _needed_places([quotient for quotient, remainder in divided if not remainder], places)
 
 
 def _half_even(numerator: int, denominator: int) -> int:

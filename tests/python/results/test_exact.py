@@ -117,10 +117,46 @@ def test_sum_beyond_38_digits_is_exact_and_stays_in_pandas() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_quotient_that_rounding_makes_longer_has_38_digits(sign: int) -> None:
-    # 9.99…95 and 0.99…95.
-    assert integers.divide([sign * (2 * 10**38 - 1)], 0, 2 * 10**37, 0) == ([sign * 10**37], 36)
-    assert integers.divide([3, 2 * 10**38 - 1], 0, sign * 2 * 10**38, 0) == ([0, sign * 10**37], 37)
-    assert integers.divide([10**38 - 1], 0, sign * 10**37, 0) == ([sign * (10**38 - 1)], 37)
+    # 9.99…96… and 0.99…96…, which do not end.
+    assert integers.divide([sign * (3 * 10**38 - 1)], 0, 3 * 10**37, 0) == ([sign * 10**37], 36)
+    assert integers.divide([2, 3 * 10**38 - 1], 0, sign * 3 * 10**38, 0) == ([0, sign * 10**37], 37)
+    assert integers.divide([3 * 10**38 - 2], 0, sign * 3 * 10**37, 0) == ([sign * (10**38 - 1)], 37)
+
+
+COLUMNS_TO_DIVIDE = [
+    ["1e-18"],
+    ["1e-18", "12345678901234567890.5", None],
+    ["-99999999999999999999.999999999999999999", "0"],
+    ["1000000", "3e-18"],
+]
+
+
+@pytest.mark.parametrize("values", COLUMNS_TO_DIVIDE)
+@pytest.mark.parametrize("divisor", [2, -4, 5, 1024, 10**18, Decimal("0.5"), Decimal("-1.6"), Decimal("1e-9")])
+def test_quotients_that_end_are_exact(values: list[str | None], divisor: Any) -> None:
+    column = series([None if value is None else Decimal(value) for value in values])
+    with decimal.localcontext(EXACT):
+        expected = [None if value is None else Decimal(value) / divisor for value in values]
+    assert objects(column / divisor) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("divisor", [3, 6, 7 * 2**20, Decimal("-0.0075")])
+def test_quotient_that_ends_is_exact_beside_one_that_does_not(seed: int, divisor: Any) -> None:
+    values = [*amounts(seed), Decimal("12345678901234567890.5") * 3]
+    for value, found in zip(values, series(values) / divisor, strict=True):
+        assert value is not None
+        exact = Fraction(value) / Fraction(divisor)
+        is_ending = (10**200 % exact.denominator) == 0
+        assert abs(Fraction(found) - exact) <= (0 if is_ending else Fraction(1, 2 * 10**16))
+
+
+def test_quotient_that_ends_after_76_digits_raises() -> None:
+    assert (series([Decimal("1e-18")]) / 2**58).tolist() == [EXACT.divide(Decimal("1e-18"), Decimal(2**58))]
+    with pytest.raises(cf.NumericOverflowError, match="has more than the 76 digits of an exact column"):
+        _ = series([Decimal("1e-18")]) / 2**59
+    with pytest.raises(cf.NumericOverflowError, match="has more than the 76 digits of an exact column"):
+        _ = series([Decimal("1e-18"), Decimal(10**19)]) / 2**57
 
 
 def test_printed_amounts_have_all_their_digits() -> None:
