@@ -84,20 +84,18 @@ impl KeptChain<'_> {
         self.noted(|| self.cache.saw_head(self.key, self.query.chain(), height, now)).await;
     }
 
-    /// Makes a settled block the anchor. The one that is kept is compared after the block was read: if the chain still has
-    /// it, what is kept below it is of the same chain. Returns true if the block is not above the anchor now.
-    pub async fn anchor_by_request(&self, found: &Anchor) -> bool {
+    /// Makes a settled block the anchor, and returns the anchor, which is not below it. The one that is kept is compared after
+    /// the block was read: if the chain still has it, what is kept below it is of the same chain. `None` if it has not.
+    pub async fn anchor_by_request(&self, found: &Anchor) -> Option<Anchor> {
         if let Some(kept) = self.anchor().await {
             if kept.height >= found.height {
-                return true;
+                return Some(kept);
             }
             // The query does not fail with it: its result is complete.
-            if !matches!(self.compared(&kept).await, Ok(Some(_))) {
-                return false;
-            }
+            self.compared(&kept).await.ok().flatten()?;
         }
         self.raise_anchor(found).await;
-        true
+        self.anchor().await
     }
 
     /// The anchor that is kept, at `min_height` or higher, and the time as of which the chain still has it. `None` if there is none

@@ -226,10 +226,7 @@ impl KeptPositions<'_> {
         let Some(removals) = self.chain(&key).removals().await else { return };
         key.removals = removals;
         let chain = self.chain(&key);
-        if !chain.anchor_by_request(&next).await {
-            return;
-        }
-        let Some(anchor) = chain.anchor().await else { return };
+        let Some(anchor) = chain.anchor_by_request(&next).await else { return };
         // The search read blocks of one chain if the newest of them is still there. The query does not fail with it.
         if chain.block(newest.height).await.ok().flatten().as_ref() != Some(&newest) {
             return;

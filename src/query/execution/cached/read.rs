@@ -88,6 +88,8 @@ pub(super) struct CachedRead {
     pub kind: CachedKind,
     /// Number of removals from the cache when the result was looked up.
     removals_before: i64,
+    /// The anchor when the result was looked up.
+    pub anchor_before: Option<Anchor>,
     /// Records that were kept of the result, if they were not served: the service may contradict them.
     pub contradicted: Option<Contradicted>,
 }
@@ -106,7 +108,17 @@ impl CachedRead {
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
         let key = key_of(start)?;
-        Ok(Some(Self { cache, query, key, record, started, kind, removals_before: 0, contradicted: None }))
+        Ok(Some(Self {
+            cache,
+            query,
+            key,
+            record,
+            started,
+            kind,
+            removals_before: 0,
+            anchor_before: None,
+            contradicted: None,
+        }))
     }
 
     /// Returns all records, if what is kept and few requests show them. Otherwise the caller reads on to the end of the
@@ -204,6 +216,7 @@ impl CachedRead {
         let (removals, entry) = found.unwrap_or((NEVER, None));
         self.key.removals = removals;
         self.removals_before = removals;
+        self.anchor_before = self.chain(run).anchor().await;
         entry
     }
 

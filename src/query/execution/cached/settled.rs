@@ -22,6 +22,8 @@ use crate::query::results::Records;
 
 const NOT_SETTLED: &str = "The records are not settled yet, and not kept";
 
+const NOT_COMPARED: &str = "The chain could not be compared with what is kept, and the result is not kept";
+
 /// Time after which the head of the chain is asked for again, in milliseconds.
 const HEAD_VALID: i64 = 60_000;
 
@@ -40,8 +42,9 @@ impl CachedRead {
                 return Ok((Some(self.all_held(run, held, self.started)?), range));
             }
         }
+        let held = held.filter(|held| self.shows_begin(held));
         let anchor = match &held {
-            Some(held) => self.chain(run).unchanged_anchor(self.lowest_anchor(held), true).await?,
+            Some(_) => self.chain(run).unchanged_anchor(i64::MIN, true).await?,
             None => None,
         };
         let Some((anchor, as_of)) = anchor else {
@@ -63,10 +66,11 @@ impl CachedRead {
         Ok((None, range))
     }
 
-    /// The lowest anchor that shows where a range begins: the height of a time is that of the chain below the anchor only.
-    fn lowest_anchor(&self, held: &HeldHeights) -> i64 {
+    /// True if what is kept of a range shows where it begins: the height of a time is that of the chain up to an anchor that is
+    /// not below it.
+    fn shows_begin(&self, held: &HeldHeights) -> bool {
         let begins_at_time = self.query.unresolved().is_some_and(|range| range.start_time.is_some());
-        if begins_at_time { held.low } else { i64::MIN }
+        !begins_at_time || held.low < held.next
     }
 
     /// Keeps a range of heights that was read to its end.
@@ -143,7 +147,8 @@ impl CachedRead {
         }
     }
 
-    /// Keeps a range of heights. Its lists are of one chain if the block that was the newest one before is still there.
+    /// Keeps a range of heights, up to the anchor: above it, also a height without records may get some in a reorganization that
+    /// no comparison shows.
     async fn keep_heights(&self, run: &Run, records: &Records, newest: Option<Anchor>, read_at: i64) {
         if !run.report().read().complete {
             note(run.report(), INCOMPLETE);
@@ -153,29 +158,50 @@ impl CachedRead {
         let (Some(top), Some((low, last)), true) = (highest(records), range, is_ascending(records)) else { return };
         let low = low.min(lowest(records).unwrap_or(low));
         let Some(newest) = newest else { return };
-        // The query does not fail with it: its result is complete.
+        let settled = newest.height - self.cache.settle();
+        let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
+        let is_cut = self.is_cut(records);
+        let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
+        if settled < low && !reaches_newest {
+            note(run.report(), NOT_SETTLED);
+            return;
+        }
+        let Some(anchored) = self.anchored_height(run, records, settled).await else { return };
+        // After the anchor was learned: the lists and the anchor are of one chain if the block that was the newest one before
+        // is still there. The query does not fail with it: its result is complete.
         if self.chain(run).block(newest.height).await.ok().flatten().as_ref() != Some(&newest) {
             note(run.report(), "The chain changed while a range of heights was read, which is not kept");
             return;
         }
         self.chain(run).saw_head(newest.height).await;
-        let settled = newest.height - self.cache.settle();
-        let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
-        let is_cut = self.is_cut(records);
+        let settled = settled.min(anchored);
         // `max_items` may have cut the records of the highest height: this height is read again.
         let next = if is_cut { top.min(settled + 1) } else { (last + 1).min(settled + 1) }.max(low);
-        let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
-        let end = if is_cut { top } else { last };
         if next == low && !reaches_newest {
             note(run.report(), NOT_SETTLED);
             return;
         }
-        if !self.anchor_by_records(run, records, settled).await {
-            return;
-        }
-        let end = (end <= settled).then_some(end);
+        let end = if is_cut { top } else { last };
+        let is_ended = end <= settled && (is_cut || self.shows_end(end, anchored));
+        let end = is_ended.then_some(end);
         let head = reaches_newest.then_some(newest);
         self.keep(run, records, Extent::Heights { low, next, end, head }, read_at).await;
+    }
+
+    /// True if an anchor shows that a range ends with a height: that of a time is shown by a block above it.
+    fn shows_end(&self, end: i64, anchored: i64) -> bool {
+        let ends_at_time = self.query.unresolved().is_some_and(|range| range.end_time.is_some());
+        !ends_at_time || end < anchored
+    }
+
+    /// The height of the anchor, which is not below the highest settled block of the records. `None` if the chain could not be
+    /// compared.
+    async fn anchored_height(&self, run: &Run, records: &Records, settled: i64) -> Option<i64> {
+        let anchor = match highest_block(records, settled) {
+            Some(found) => Some(self.anchor_by(run, &found).await?),
+            None => self.chain(run).anchor().await,
+        };
+        Some(anchor.map_or(i64::MIN, |anchor| anchor.height))
     }
 
     pub(super) async fn keep_fixed(&self, run: &Run, records: &Records) {
@@ -191,7 +217,7 @@ impl CachedRead {
         }
         match self.settled_height(run, top, top).await {
             Some(settled) if top <= settled => {
-                if self.anchor_by_records(run, records, settled).await {
+                if self.is_anchored(run, records, top).await {
                     self.keep(run, records, Extent::Settled, self.started).await;
                 }
             }
@@ -216,17 +242,30 @@ impl CachedRead {
         Some(newest.height - settle)
     }
 
-    /// Makes the highest settled block of the records the anchor. `false` if the records, which do not show of which chain they are,
-    /// may be of another one than what is kept.
-    async fn anchor_by_records(&self, run: &Run, records: &Records, settled: i64) -> bool {
-        let Some(found) = highest_block(records, settled) else { return true };
-        let is_anchored = self.chain(run).anchor_by_request(&found).await;
-        if !is_anchored {
-            let is_removed = self.removals(run).await != self.key.removals;
-            let not_compared = "The chain could not be compared with what is kept, and the result is not kept";
-            note(run.report(), if is_removed { READ_DURING_REMOVAL } else { not_compared });
+    /// True if the anchor shows whether settled records change, of which the highest one has this height.
+    async fn is_anchored(&self, run: &Run, records: &Records, top: i64) -> bool {
+        let Some(found) = highest_block(records, top).filter(|found| found.height == top) else { return false };
+        let Some(anchor) = self.anchor_by(run, &found).await else { return false };
+        if anchor == found || self.anchor_before.as_ref() == Some(&anchor) {
+            return true;
         }
-        is_anchored
+        // Another client learned the anchor after these records were read, and it may be of another chain.
+        let is_same = self.chain(run).block(top).await.ok().flatten().as_ref() == Some(&found);
+        if !is_same {
+            note(run.report(), NOT_COMPARED);
+        }
+        is_same
+    }
+
+    /// Makes a settled block of the records the anchor, unless it is below the anchor that is kept. `None` if the records may be
+    /// of another chain than what is kept.
+    async fn anchor_by(&self, run: &Run, found: &Anchor) -> Option<Anchor> {
+        let anchor = self.chain(run).anchor_by_request(found).await;
+        if anchor.is_none() {
+            let is_removed = self.removals(run).await != self.key.removals;
+            note(run.report(), if is_removed { READ_DURING_REMOVAL } else { NOT_COMPARED });
+        }
+        anchor
     }
 }
 
