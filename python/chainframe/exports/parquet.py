@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from chainframe import Client, Query
     from chainframe._objects import Location
     from chainframe.exports.export import Export
+    from chainframe.exports.left_rows import LeftRows
     from chainframe.exports.store import Store
 
 MODES = ("resume", "overwrite", "error")
@@ -82,6 +83,8 @@ class ExportRequest:
     """State of the export that `mode="overwrite"` is to replace; None is any."""
     storage_options: dict[str, Any] | None = None
     """Options of the object store of `since`."""
+    left: LeftRows | None = None
+    """Records that the exports of one call leave to each other; None if it writes one export."""
 
     def new_manifest(self) -> Manifest:
         """Checks the request, before anything is created or sent."""
@@ -234,7 +237,7 @@ class ExportRequest:
             tail = None if manifest.finished else series.read_tail(manifest, self.directory)
             if is_new and tail is not None and tail.lowest is not None:
                 query = query._from_height(tail.lowest)  # noqa: SLF001 - of this package
-            return SettledWriter(store, manifest, query, tail=tail, **options)
+            return SettledWriter(store, manifest, query, tail=tail, left=self.left, **options)
         height = height_of(manifest.since_watermark or [])
         if is_new and height is not None:
             query = query._from_height(height)  # noqa: SLF001 - of this package

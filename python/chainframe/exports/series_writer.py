@@ -19,6 +19,7 @@ from chainframe.errors import ExportError, InvalidParameterError, PaginationDrif
 from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
+from chainframe.exports.left_rows import LeftRows
 from chainframe.exports.manifest import AS_TEXT, OF_ONE_QUERY
 from chainframe.exports.parquet import ExportRequest, check_whole, write_parquet, write_parquet_async
 from chainframe.exports.store import finished_manifest, locked, read_manifest
@@ -50,7 +51,9 @@ def to_parquet_series(
     directory = _checked(query, client, path, options)
     written: list[Export] = []
     with _without_options(), locked(directory):
-        for due in _due(directory, options):
+        exports = _due(directory, options)
+        options["left"] = LeftRows() if len(exports) > 1 else None
+        for due in exports:
             with _noting_reasons(written):
                 written.append(_write(query, client, due, options))
     return _last_of(written)
@@ -67,7 +70,9 @@ async def to_parquet_series_async(
     directory = await in_thread(lambda: _checked(query, client, path, options))
     written: list[Export] = []
     with _without_options(), locked(directory):
-        for due in await in_thread(lambda: _due(directory, options)):
+        exports = await in_thread(lambda: _due(directory, options))
+        options["left"] = LeftRows() if len(exports) > 1 else None
+        for due in exports:
             with _noting_reasons(written):
                 written.append(await _write_async(query, client, due, options))
     return await in_thread(lambda: _last_of(written))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Query
+    from chainframe.exports.left_rows import LeftRows
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
 
@@ -55,10 +56,15 @@ class SettledWriter(QueryWriter):
         query: Query[Any],
         *,
         tail: Tail | None,
+        left: LeftRows | None,
         **options: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(store, manifest, query, **options)
         self._tail = tail
+        self._left = left
+        """None if the call writes no other export."""
+        self._unsettled: deque[tuple[str, int | None]] = deque()
+        """Keys and heights of the rows that are not known to be settled, and so left to the next export."""
         self._before_end = tail.end_height if tail else None
         """Highest height of the earlier export."""
         self._met = False
@@ -68,8 +74,6 @@ class SettledWriter(QueryWriter):
         self._action = _Action.SKIP
         """Action for the `_queued` rows that arrived last."""
         self._queued = 0
-        self._waiting: deque[int | None] = deque()
-        """Heights of the rows that arrived in a range and are not known to be settled."""
         self._top: int | None = None
         self._highest: int | None = None
         """The highest height that this run has read."""
@@ -97,13 +101,15 @@ class SettledWriter(QueryWriter):
         rows = list(self._buffer.new_keys())
         if self._order != "by_height":
             self._check_order([height for _, height in rows if height is not None])
-        for _, height in rows:
+        for key, height in rows:
+            if self._left is not None:
+                self._left.see(key, height)
             if height is not None:
                 self._highest = height if self._highest is None else max(self._highest, height)
             if self._order == "by_height":
-                self._next_of_range(height)
+                self._next_of_range(key, height)
             else:
-                self._next_of_list(height)
+                self._next_of_list(key, height)
         self._do_queued()
         self._met = self._met or self._is_read_again()
 
@@ -144,7 +150,7 @@ class SettledWriter(QueryWriter):
         path = self._directory
         return ExportError(f"{path}: height {height} is listed below height {lower}; export without settle", path=path)
 
-    def _next_of_list(self, height: int | None) -> None:
+    def _next_of_list(self, key: str, height: int | None) -> None:
         """Takes the next row of a list with its newest record first. A row without a height is not settled."""
         settled = self._settled
         if height is None and self._action is not _Action.SKIP:
@@ -153,8 +159,13 @@ class SettledWriter(QueryWriter):
             end = height - settled.settle
             settled.end_height = end if self._before_end is None else max(end, self._before_end)
         if height is None or settled.end_height is None or height > settled.end_height:
+            if self._left is not None:
+                self._unsettled.append((key, height))
             self._queue(_Action.SKIP)
-        elif self._before_end is None or height > self._before_end:
+            return
+        # A height may be listed below one that is lower by `settle`.
+        self._check_left(height + settled.settle + 1, settled.end_height)
+        if self._before_end is None or height > self._before_end:
             if self._again or self._action is _Action.COMPARE:
                 raise self._listed_below(height, self._before_end)
             self._queue(_Action.WRITE)
@@ -163,26 +174,42 @@ class SettledWriter(QueryWriter):
         else:
             self._queue(_Action.COMPARE)
 
-    def _next_of_range(self, height: int | None) -> None:
+    def _next_of_range(self, key: str, height: int | None) -> None:
         """Takes the next row of a range, whose lowest height comes first."""
         is_earlier = height is not None and self._before_end is not None and height <= self._before_end
         if is_earlier and not self._settled.is_compared:
             self._queue(_Action.COMPARE)
             return
-        self._waiting.append(height)
+        self._unsettled.append((key, height))
         if height is not None:
             self._top = height if self._top is None else max(self._top, height)
-        while self._waiting and self._top is not None:
-            first = self._waiting[0]
+        while self._unsettled and self._top is not None:
+            first = self._unsettled[0][1]
             if first is not None and first > self._top - self._settled.settle:
                 return
             if not self._settled.is_compared:
                 self._do_queued()
                 self._compare_once()
-            self._waiting.popleft()
             if first is not None:
+                self._check_left(0, first - 1)
                 self._settled.end_height = first
+            self._unsettled.popleft()
             self._queue(_Action.SKIP if first is None else _Action.WRITE)
+
+    def _check_left(self, lowest: int, highest: int) -> None:
+        """Raises `ExportError` if these heights lack records that the same call received before."""
+        height = None if self._left is None else self._left.lacking(lowest, highest)
+        if height is None:
+            return
+        # What follows is read again by the next call.
+        self._has_gap = True
+        path = self._directory
+        raise ExportError(
+            f"{path}: height {height} lacks records that the same call received before: a part of the service lacks "
+            "them, or the chain was reorganized; run the export again",
+            path=path,
+            retryable=True,
+        )
 
     def _queue(self, action: _Action) -> None:
         """Adds the next row that arrived to those of the same action."""
@@ -273,6 +300,8 @@ class SettledWriter(QueryWriter):
 
     def _finish(self) -> None:
         reasons = [UNPLACED] if self._settled.has_unplaced else []
+        if self._settled.end_height is not None:
+            self._check_left(0, self._settled.end_height)
         self._write_all()
         if self._settled.is_compared or self._tail is None or self._met or self._buffer.is_read_to_end:
             self._compare_once()
@@ -281,6 +310,8 @@ class SettledWriter(QueryWriter):
         ends = [end for end in (self._settled.end_height, self._before_end) if end is not None]
         self._settled.end_height = max(ends, default=None)
         self._save_finished([], reasons, is_complete=not reasons)
+        if self._left is not None:
+            self._left.add(self._unsettled)
 
 
 def _advice(earlier: pa.Table, now: pa.Table, end: int, deepest: int) -> str:
