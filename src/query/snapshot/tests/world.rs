@@ -303,7 +303,10 @@ impl<'a> World<'a> {
                     open.clear();
                 }
             }
-            is_incomplete |= matches!(reader.end(), Some(End::ResultWindow | End::UnknownLength));
+            is_incomplete |= match reader.end() {
+                Some(End::ResultWindow) => wanted.is_none_or(|wanted| got.len() < wanted),
+                end => end == Some(End::UnknownLength),
+            };
             if self.bounds.shallow {
                 self.returned = got.iter().map(|record| record.id).collect();
             }

@@ -60,7 +60,7 @@ impl UncountedReader {
     /// of the first page are requested again for that.
     pub(super) fn on_mark(&mut self, view: &View<'_>) -> Accepted {
         let keys = view.keys(0..view.rows.len());
-        let wanted = self.list.spec.wanted.unwrap_or(0).saturating_sub(view.position as u64);
+        let wanted = self.max_marked().saturating_sub(view.position as u64);
         let row = (1..keys.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)))
             .rev()
             .find(|row| occurs_once(keys[*row], &keys) && !self.list.delivered.keys().contains(&keys[*row]));

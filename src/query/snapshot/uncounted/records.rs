@@ -106,7 +106,8 @@ impl UncountedReader {
         let accepted = self.deliver(view, rows)?;
         match self.phase {
             Phase::Overlap(_) if self.list.is_stable() => self.go_ahead(),
-            Phase::Ahead { .. } if !has_drifted => {}
+            // Behind the mark, pages overlap.
+            Phase::Ahead { .. } if !has_drifted && !self.needs_overlap() => {}
             _ => self.phase = Phase::Overlap(Attempt::Expected),
         }
         if is_within && !self.list.is_read() { Ok(accepted) } else { self.finish(view, accepted) }

@@ -1,7 +1,7 @@
 //! The pages that the reader requests.
 
 use super::super::snapshot::Length;
-use super::super::spec::{FirstPage, PageRequest, Purpose};
+use super::super::spec::{FirstPage, ListSpec, PageRequest, Purpose};
 use super::super::state::Attempt;
 use super::{Phase, UncountedReader};
 
@@ -34,27 +34,49 @@ impl UncountedReader {
     /// was skipped, or the length would cost more requests.
     pub(super) fn is_overlapping(&self) -> bool {
         let snapshot = &self.list.snapshot;
-        let wanted = self.list.spec.wanted.unwrap_or(u64::MAX);
-        let is_short = wanted <= self.list.spec.tuning.overlap_pages * snapshot.page_rows();
-        let is_beginning = wanted < snapshot.max_length() && (is_short || snapshot.length == Length::Unknown);
+        let is_beginning = self.wants_beginning() && (self.is_short() || snapshot.length == Length::Unknown);
         let has_evidence = snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
         (is_beginning || self.list.spec.first_page == FirstPage::Compared) && !has_evidence
     }
 
     /// True if the beginning of a list is read by pages that need not overlap, since a record of the last one is known first.
     pub(super) fn may_mark(&self) -> bool {
-        let wanted = self.list.spec.wanted.unwrap_or(u64::MAX);
-        let is_short = wanted <= self.list.spec.tuning.overlap_pages * self.list.snapshot.page_rows();
         // A page of one record shows nothing of its neighbors.
         let may_overlap = self.list.snapshot.page_rows() > 1 && !self.list.snapshot.has_fixed_pages();
         let is_compared = self.list.spec.first_page == FirstPage::Compared;
-        let is_beginning = wanted < self.list.snapshot.max_length() && wanted <= self.list.spec.window() && !is_short;
-        may_overlap && is_beginning && !is_compared
+        may_overlap && self.wants_beginning() && !self.is_short() && !is_compared
     }
 
-    /// A page of the last record that is wanted and of the one above it.
+    /// True if the list may have more records than are wanted.
+    fn wants_beginning(&self) -> bool {
+        let ListSpec { wanted, result_window, .. } = self.list.spec;
+        let max_length = self.list.snapshot.max_length();
+        wanted.is_some_and(|wanted| {
+            // The pages of a longer list end at the window, too.
+            let is_capped = max_length >= self.list.spec.window() && Some(wanted) <= result_window;
+            wanted < max_length || is_capped
+        })
+    }
+
+    /// True if the records that are wanted are on so few pages that these may all overlap.
+    fn is_short(&self) -> bool {
+        let pages = self.list.spec.tuning.overlap_pages;
+        self.list.spec.wanted.is_some_and(|wanted| wanted <= pages * self.list.snapshot.page_rows())
+    }
+
+    /// True if nothing else than returned records shows where the next page is.
+    pub(super) fn needs_overlap(&self) -> bool {
+        self.is_overlapping() && self.list.snapshot.mark.is_none()
+    }
+
+    /// Number of wanted records that can be requested at once, whatever the list has.
+    pub(super) fn max_marked(&self) -> u64 {
+        self.list.spec.wanted.unwrap_or(0).min(self.list.spec.window())
+    }
+
+    /// A page of the last record that is wanted and can be requested at once, and of the one above it.
     fn mark_page(&self) -> PageRequest {
-        let last = self.list.spec.wanted.unwrap_or(1).saturating_sub(1);
+        let last = self.max_marked().saturating_sub(1);
         let rows = self.list.snapshot.page_rows();
         let limit = (2..=rows).rev().find(|limit| !last.is_multiple_of(*limit)).unwrap_or(rows);
         PageRequest { page: last / limit + 1, purpose: Purpose::Probe, ..PageRequest::first(limit) }
@@ -63,8 +85,8 @@ impl UncountedReader {
     /// Continues with the page of the next record, and several pages in flight where these may be read in parallel.
     pub(super) fn go_ahead(&mut self) {
         self.list.set_next_page();
-        let needs_overlap = self.is_overlapping() && self.list.snapshot.mark.is_none();
-        self.phase = if needs_overlap { Phase::Overlap(Attempt::Expected) } else { Phase::Ahead { new_mark: None } };
+        self.phase =
+            if self.needs_overlap() { Phase::Overlap(Attempt::Expected) } else { Phase::Ahead { new_mark: None } };
     }
 
     /// The page that begins a little before the next record.
