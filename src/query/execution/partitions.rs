@@ -123,7 +123,8 @@ async fn split_list(query: &Query, num_partitions: u64, report: &SharedReport) -
     let request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, report).await?;
     let accepted = list.on_response(&request, &response(&page, list.spec()))?;
-    let Some(total) = page.total else { return unsplit(query) };
+    // A count that may be that of the result window says nothing of the list.
+    let Some(total) = response(&page, list.spec()).total else { return unsplit(query) };
     // The reader of the list decides what a count means that is less than the records of the first page.
     if check_count(&request, &response(&page, list.spec())).is_err() {
         return unsplit(query);

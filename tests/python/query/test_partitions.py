@@ -344,3 +344,26 @@ def test_blocks_in_either_order_are_in_one_partition_each(server: StrictServer, 
     with server.client() as client:
         parts = client.blocks(page_size=3).partitions(most)
         assert [block.height for block in joined(parts)] == heights
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.errors.IncompleteResultWarning")
+@pytest.mark.parametrize(("length", "max_items"), [(300, None), (100, None), (300, 30), (90, None)])
+def test_partitions_of_a_count_that_may_be_the_result_window_are_one(length: int, max_items: int | None) -> None:
+    window = 100
+    rows = [
+        {"txid": f"0x{number}", "blockHash": f"0xb{number}", "height": str(length - number)} for number in range(length)
+    ]
+
+    def serve(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        shown = min(length, window)
+        counts = {"totalPage": str(-(-shown // limit)), "totalTransfer": str(shown)}
+        return page_of("token_transfers", rows[:shown][(page - 1) * limit : page * limit], page=str(page), **counts)
+
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", result_window=window)
+    with StrictServer() as server, server.client(deployment=deployment) as client:
+        server.on("token_transfers", serve)
+        query = client.token_transfers("0xc", page_size=20, max_items=max_items)
+        parts = query.partitions(4)
+        assert len(parts) == (4 if length == 90 else 1)
+        assert [row.tx_id for row in joined(parts)] == [row.tx_id for row in query.collect()]
