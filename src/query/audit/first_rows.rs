@@ -24,8 +24,8 @@ struct FirstRow {
     has_block_below: bool,
     /// Records that were returned before it was received.
     before: Vec<u64>,
-    /// True if a reading received it that was discarded, and so before the first record of this one.
-    is_earlier: bool,
+    /// Number of the response that began with it; 0 for those of a reading that was discarded.
+    received: u64,
 }
 
 #[derive(Debug, Default)]
@@ -47,12 +47,13 @@ impl FirstRow {
 impl FirstRows {
     /// Records that a discarded reading of the same list received.
     pub fn after(discarded: Self) -> Self {
-        let rows = discarded.rows.into_iter().map(|row| FirstRow { is_earlier: true, ..row });
+        let rows = discarded.rows.into_iter().map(|row| FirstRow { received: 0, ..row });
         Self { rows: rows.collect(), ..Self::default() }
     }
 
-    /// Takes a response whose first record has this offset, and is not returned now, with the records returned latest.
-    pub fn on_response(&mut self, response: &Response<'_>, offset: u64, latest: &[u64]) {
+    /// Takes the response with this number, whose first record has this offset and is not returned now, with the records
+    /// returned latest.
+    pub fn on_response(&mut self, response: &Response<'_>, offset: u64, latest: &[u64], number: u64) {
         let rows = response.rows;
         if rows.len() < 2 || rows.block(0).is_none() {
             return;
@@ -66,7 +67,7 @@ impl FirstRows {
             height,
             has_block_below: rows.block(0) == rows.block(1),
             before: latest.to_vec(),
-            is_earlier: false,
+            received: number,
         });
     }
 
@@ -77,9 +78,12 @@ impl FirstRows {
 
     /// True if the record below was returned and this one was not, although it is not newer than those that were.
     fn is_open(row: &FirstRow, known: Known<'_>) -> bool {
+        // A newer one is above the first record of the list.
+        let is_between = known.top.is_some_and(|top| top != row.below);
+        let is_earlier = is_between || row.received <= known.began_after;
         known.keys.contains(row.below)
             && !known.keys.contains(row.key)
-            && (row.is_earlier && row.has_block_below || !known.may_be_newer(Some(row.height)))
+            && (is_earlier && row.has_block_below || !known.may_be_newer(Some(row.height)))
             && known.is_wanted_below(None, Some(row.height))
     }
 

@@ -11,12 +11,15 @@ const KEPT: usize = 64;
 /// Requests for the head: another server may answer the next one.
 const MAX_LOOKS: u32 = 3;
 
-/// The snapshot, as the reader sees it after a response.
+/// State of the reading after a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReaderState {
+    /// Length of the snapshot.
     pub length: Option<u64>,
     /// Distance by which the list has moved.
     pub drift: i64,
+    /// Number of responses that were taken before the request was sent, at least.
+    pub taken_before: u64,
 }
 
 #[derive(Debug, Default)]

@@ -12,6 +12,10 @@ pub struct Known<'a> {
     pub last: Option<Last>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.
     pub newest: Option<i64>,
+    /// Key of the first record of the list, if this run returned it and no others can be equal.
+    pub top: Option<u64>,
+    /// Number of responses that were received before the first of these records were requested.
+    pub began_after: u64,
 }
 
 /// The last record that is wanted.

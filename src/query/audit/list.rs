@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use end_requests::{RECORD_BETWEEN, Sought};
 
+use super::copies::Copies;
 use super::forks::Forks;
 use super::growth::Growth;
 use super::heights::Heights;
@@ -36,6 +37,7 @@ pub struct ListAudit {
     repeats: Repeats,
     unreturned: Unreturned,
     strays: Strays,
+    copies: Copies,
     growth: Growth,
     /// True if a response had records.
     has_records: bool,
@@ -54,6 +56,8 @@ pub struct ListAudit {
     forks: Forks,
     /// Responses of which rows were returned.
     responses: u32,
+    /// Responses that were taken.
+    taken: u64,
 }
 
 impl ListAudit {
@@ -67,6 +71,7 @@ impl ListAudit {
             repeats: Repeats::default(),
             unreturned: Unreturned::new(subject.has_blocks),
             strays: Strays::default(),
+            copies: Copies::of_earlier_run(latest),
             growth: Growth::default(),
             has_records: false,
             had_records: false,
@@ -81,12 +86,18 @@ impl ListAudit {
             forks: Forks::new(subject.has_blocks),
             // The records before a cursor came with another response.
             responses: u32::from(is_continued),
+            taken: 0,
         }
     }
 
     /// True if the next records are not above the height of the latest one.
     pub fn has_falling_heights(&self) -> bool {
         self.heights.are_falling()
+    }
+
+    /// Number of responses that were taken.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// The latest records that the reader accepted.
@@ -138,6 +149,7 @@ impl ListAudit {
         if self.subject.kind == ListKind::Lookup {
             return Ok(());
         }
+        self.taken += 1;
         self.check_response(request, response, accepted)?;
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response, accepted.seen.drift);
@@ -147,7 +159,11 @@ impl ListAudit {
         if kept.len() < accepted.rows.len() {
             // A row that contradicts the arguments is in the list, although it is not returned.
             let dropped = accepted.rows.clone().filter(|row| !kept.contains(row));
-            dropped.for_each(|row| _ = self.returned.keys.insert(response.rows.key(row)));
+            for row in dropped {
+                let key = response.rows.key(row);
+                let is_new = self.returned.keys.insert(key);
+                self.copies.on_returned(key, is_new);
+            }
         }
         self.note_last(response, accepted, &kept);
         if !kept.is_empty() {
@@ -207,6 +223,9 @@ impl ListAudit {
         self.forks.on_page(response, kept);
         self.check_order(response, accepted, kept)?;
         let rows = response.rows;
+        if self.returned.count == 0 {
+            self.returned.began_after = accepted.seen.taken_before;
+        }
         self.returned.top.get_or_insert_with(|| (rows.key(kept[0]), rows.block(kept[0])));
         if self.subject.order == Order::NewestFirst {
             self.returned.newest = self.returned.newest.or_else(|| rows.height(kept[0]));
@@ -262,9 +281,15 @@ impl ListAudit {
 
     /// Takes the rows of a response other than these, which are about to be returned.
     fn note_unreturned(&mut self, request: &PageRequest, response: &Response<'_>, rows: &Range<usize>, drift: i64) {
-        self.unreturned.on_response(request, response, rows, drift, &self.returned);
+        // Without their blocks, a reorganization may have moved or removed records.
+        let has_blocks = self.subject.has_blocks;
+        let number = if has_blocks { self.taken } else { u64::MAX };
+        self.unreturned.on_response(request, response, rows, drift, &self.returned, number);
         let others = (0..rows.start).chain(rows.end..response.rows.len());
-        self.strays.add(response.rows, others, &self.forks, &self.returned.keys);
+        self.strays.add(response.rows, others.clone(), &self.forks, &self.returned.keys, number);
+        if has_blocks {
+            self.copies.on_response(response.rows, others, &self.forks, &self.returned.keys, number);
+        }
     }
 
     /// Takes the last record that is wanted. Rows after it, and those that contradict the arguments, are no reason to look for
@@ -323,6 +348,7 @@ impl ListAudit {
         let returned: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
         let is_new = self.returned.keys.insert_all(&returned);
         for (key, is_new) in returned.into_iter().zip(is_new) {
+            self.copies.on_returned(key, is_new);
             if !is_new || self.returned.of_first_page.contains(&key) {
                 self.returned.has_equal = true;
                 if keys.is_empty() {

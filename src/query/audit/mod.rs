@@ -20,6 +20,7 @@
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
+//! | end | fewer equal records than one response showed | `PaginationDriftError` | `copies.rs` |
 //! | end | the first record of a discarded reading, where others of its block were returned | `PaginationDriftError` | `returned.rs` |
 //! | end | no record, although a response had some | `PaginationDriftError` | `list/conclusion.rs` |
 //! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` | `list/end_requests.rs` |
@@ -36,6 +37,7 @@
 
 mod arguments;
 mod blocks;
+mod copies;
 mod first_rows;
 mod forks;
 mod growth;

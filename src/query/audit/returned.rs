@@ -38,6 +38,8 @@ pub struct Returned {
     pub earlier_tops: Vec<(u64, u64)>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.
     pub newest: Option<i64>,
+    /// Number of responses that were received before the first records were requested; 0 if an earlier run returned them.
+    pub began_after: u64,
 }
 
 impl Returned {
@@ -61,9 +63,17 @@ impl Returned {
     }
 
     /// Facts about these records for a search of others, once this part of the list was read.
-    pub fn known(&self, extent: Extent) -> Known<'_> {
+    pub fn known(&self, extent: Extent, has_unique_keys: bool) -> Known<'_> {
+        let is_top_known = has_unique_keys && !self.is_continued;
         let last = self.last.filter(|_| extent != Extent::Whole);
-        Known { keys: &self.keys, has_equal: self.has_equal || self.lacks_keys, last, newest: self.newest }
+        Known {
+            keys: &self.keys,
+            has_equal: self.has_equal || self.lacks_keys,
+            last,
+            newest: self.newest,
+            top: self.top.map(|(key, _)| key).filter(|_| is_top_known),
+            began_after: self.began_after,
+        }
     }
 
     /// Takes what a reading that was discarded began with.

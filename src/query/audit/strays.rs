@@ -19,8 +19,8 @@ pub struct Strays(VecDeque<Stray>);
 struct Stray {
     key: u64,
     block: BlockOfRow,
-    /// True if a reading received it that was discarded, and so before the first record of this one.
-    is_earlier: bool,
+    /// Number of the response that showed it; 0 for those of a reading that was discarded.
+    received: u64,
 }
 
 /// The returned records, and the heights of which all were returned: those above `lowest` and below `newest`.
@@ -30,37 +30,51 @@ pub struct ReadHeights<'a> {
     pub forks: &'a Forks,
     pub newest: i64,
     pub lowest: i64,
+    /// Number of responses that were received before the first records of the list were requested.
+    pub began_after: u64,
 }
 
 impl ReadHeights<'_> {
-    fn lacks(self, Stray { key, block, is_earlier }: Stray) -> bool {
+    /// True if the records of a block that the response with this number showed are all due: others of it were returned.
+    pub fn are_due(self, block: BlockOfRow, received: u64) -> bool {
         // Others of the newest height may have been listed since.
-        let is_due = block.height < self.newest || is_earlier && block.height == self.newest;
-        self.lowest < block.height && is_due && self.forks.have(block) && !self.known.contains(key)
+        let is_settled = block.height < self.newest || received <= self.began_after && block.height == self.newest;
+        self.lowest < block.height && is_settled && self.forks.have(block)
+    }
+
+    fn lacks(self, Stray { key, block, received }: Stray) -> bool {
+        self.are_due(block, received) && !self.known.contains(key)
     }
 
     /// True if a response shows a record that was not returned with the others of its block.
     pub fn lacks_some(self, rows: &dyn Rows) -> bool {
-        (0..rows.len()).filter_map(|row| Stray::of(rows, row, self.forks)).any(|stray| self.lacks(stray))
+        (0..rows.len()).filter_map(|row| Stray::of(rows, row, self.forks, u64::MAX)).any(|stray| self.lacks(stray))
     }
 }
 
 impl Stray {
-    fn of(rows: &dyn Rows, row: usize, forks: &Forks) -> Option<Self> {
-        Some(Self { key: rows.key(row), block: forks.block_of(rows, row)?, is_earlier: false })
+    fn of(rows: &dyn Rows, row: usize, forks: &Forks, received: u64) -> Option<Self> {
+        Some(Self { key: rows.key(row), block: forks.block_of(rows, row)?, received })
     }
 }
 
 impl Strays {
     /// These records in a reading of the same list that takes the place of the one that received them.
     pub fn of_earlier_reading(self) -> Self {
-        Self(self.0.into_iter().map(|stray| Stray { is_earlier: true, ..stray }).collect())
+        Self(self.0.into_iter().map(|stray| Stray { received: 0, ..stray }).collect())
     }
 
-    /// Takes rows of a response that are not returned.
-    pub fn add(&mut self, rows: &dyn Rows, unreturned: impl Iterator<Item = usize>, forks: &Forks, known: &KnownKeys) {
+    /// Takes rows of the response with this number that are not returned.
+    pub fn add(
+        &mut self,
+        rows: &dyn Rows,
+        unreturned: impl Iterator<Item = usize>,
+        forks: &Forks,
+        known: &KnownKeys,
+        number: u64,
+    ) {
         for row in unreturned.filter(|row| !known.contains(rows.key(*row))) {
-            if let Some(stray) = Stray::of(rows, row, forks) {
+            if let Some(stray) = Stray::of(rows, row, forks, number) {
                 self.0.truncate(KEPT - 1);
                 self.0.push_front(stray);
             }

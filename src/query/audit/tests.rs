@@ -1,6 +1,7 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
 mod continued;
+mod copies;
 mod growth;
 mod in_common;
 mod newest_block;

@@ -44,8 +44,9 @@ struct Pair {
 impl Pair {
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, known: Known<'_>) -> bool {
-        (self.is_below_returned || !known.has_equal)
-            && !(self.is_ambiguous && known.may_be_newer(self.height))
+        // One that is newer than the returned records may be below a record that is equal to one of them.
+        let may_be_below_other = self.is_ambiguous || known.has_equal && !self.is_below_returned;
+        !(may_be_below_other && known.may_be_newer(self.height))
             && known.lacks_below(self.above, self.below)
             && known.is_wanted_below(self.max_offset, self.height)
     }
@@ -128,7 +129,8 @@ impl Unreturned {
         Pair { above: rows.key(row - 1), below: rows.key(row), offset, height, chain_height, ..Pair::default() }
     }
 
-    /// Takes a response of which these rows are about to be returned after others, from a list that has moved by `drift`.
+    /// Takes the response with this number, of which these rows are about to be returned after others, from a list that has moved
+    /// by `drift`.
     pub fn on_response(
         &mut self,
         request: &PageRequest,
@@ -136,6 +138,7 @@ impl Unreturned {
         returned: &Range<usize>,
         drift: i64,
         before: &Returned,
+        number: u64,
     ) {
         let known = &before.keys;
         let rows = response.rows;
@@ -150,7 +153,7 @@ impl Unreturned {
         let overlap = above.filter(|row| known.contains(rows.key(row - 1)));
         let keys = rows.keys();
         if keys.first().is_some_and(|key| !known.contains(*key)) && (!is_below_returned || returned.start > 0) {
-            self.first_rows.on_response(response, first, before.latest.few());
+            self.first_rows.on_response(response, first, before.latest.few(), number);
         }
         for row in overlap.chain(from..rows.len()) {
             if !known.contains(keys[row]) {

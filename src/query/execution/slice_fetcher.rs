@@ -66,6 +66,8 @@ pub(super) struct SliceFetcher {
     stopped: Stopped,
     /// Records that the list has at least, by a first response that was not taken yet.
     announced: Option<u64>,
+    /// Number of responses that were taken when no request was in flight last: those that are were sent after it.
+    taken_before: u64,
 }
 
 /// The records that a reading of a slice received, which was discarded.
@@ -80,7 +82,7 @@ impl SliceFetcher {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query, wanted), 0, &[]);
         let in_flight = VecDeque::new();
-        Self { slice, list, audit, in_flight, skipped: None, stopped: Stopped::No, announced: None }
+        Self { slice, list, audit, in_flight, skipped: None, stopped: Stopped::No, announced: None, taken_before: 0 }
     }
 
     /// Returns the records that were received of the slice, which is not read on.
@@ -193,6 +195,9 @@ impl SliceFetcher {
     /// Sends the next request, if the list has one by now. Its response is notified to `responses`.
     pub fn send_next(&mut self, query: &Query, report: &SharedReport, responses: &Arc<Notify>) -> bool {
         let Some(request) = self.next_request() else { return false };
+        if self.in_flight.is_empty() {
+            self.taken_before = self.audit.taken();
+        }
         let is_shown = request.page == 1 && query.is_shown(self.slice);
         let must_have_rows = is_shown || must_have_rows(&self.list, &request);
         let query = query.clone();
@@ -257,7 +262,8 @@ impl SliceFetcher {
             let problem = "a partition has records that contradict the arguments, and would end too late without them";
             return Err(self.contradicted(problem.into()));
         }
-        let seen = ReaderState { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
+        let Self { taken_before, .. } = *self;
+        let seen = ReaderState { length: self.list.snapshot().length.exact(), drift: self.list.drift(), taken_before };
         let returned = AcceptedRows { rows: accepted.rows.clone(), kept: selection.rows(), seen };
         if let Err(contradiction) = self.audit.on_response(request, &response, &returned) {
             self.reject(request, &response, select);

@@ -2,6 +2,7 @@
 
 use super::ListAudit;
 use crate::message::Message;
+use crate::query::audit::returned::Returned;
 use crate::query::audit::strays::ReadHeights;
 use crate::query::audit::subject::{End, Extent};
 use crate::query::snapshot::ListKind;
@@ -33,6 +34,9 @@ impl ListAudit {
         if self.returned.lacks_top_of_earlier_reading(|block| self.forks.have_hash(block)) {
             return Err("the first record of an earlier reading of the list is missing, although others of its block were returned".into());
         }
+        if self.heights_read_to(end).is_some_and(|read| self.copies.lack_some(read)) {
+            return Err("a response showed more equal records than were returned".into());
+        }
         if self.lacks_of_first_page(end) {
             return Err("a page has fewer records than it says, and others may belong to it".into());
         }
@@ -61,7 +65,14 @@ impl ListAudit {
     pub(super) fn heights_read(&self) -> Option<ReadHeights<'_>> {
         let (newest, lowest) = (self.returned.newest?, self.heights.lowest()?);
         let is_list = self.subject.kind == ListKind::Growing;
-        is_list.then_some(ReadHeights { known: &self.returned.keys, forks: &self.forks, newest, lowest })
+        let Returned { keys, began_after, .. } = &self.returned;
+        is_list.then_some(ReadHeights { known: keys, forks: &self.forks, newest, lowest, began_after: *began_after })
+    }
+
+    /// The same heights of a list that has ended, of which the lowest one may be complete as well.
+    fn heights_read_to(&self, end: &End) -> Option<ReadHeights<'_>> {
+        let has_lowest = end.is_whole() && !self.subject.drops_oldest;
+        self.heights_read().map(|read| if has_lowest { ReadHeights { lowest: i64::MIN, ..read } } else { read })
     }
 
     /// Height from which on no record may leave the list. Those below the last one may have become too old.

@@ -2,6 +2,7 @@
 
 use super::ListAudit;
 use crate::interface::Order;
+use crate::query::audit::copies::Copies;
 use crate::query::audit::heights::Heights;
 use crate::query::audit::lengths::Lengths;
 use crate::query::audit::repeats::{Repeat, Repeats};
@@ -82,7 +83,11 @@ impl ListAudit {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
         // Without their blocks, a reorganization may have moved the records.
-        let strays = if self.subject.has_blocks { discarded.strays.of_earlier_reading() } else { Strays::default() };
+        let (strays, copies) = if self.subject.has_blocks {
+            (discarded.strays.of_earlier_reading(), discarded.copies.of_earlier_reading())
+        } else {
+            <(Strays, Copies)>::default()
+        };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.returned.keys),
@@ -92,6 +97,6 @@ impl ListAudit {
             Order::Consecutive => Heights::after(discarded.heights),
             _ => self.heights,
         };
-        Self { lengths, unreturned, strays, one_block, had_records, heights, ..self }
+        Self { lengths, unreturned, strays, copies, one_block, had_records, heights, ..self }
     }
 }

@@ -113,7 +113,7 @@ fn growth_of_a_list_without_hashes_after_a_cursor_is_compared_with_its_first_pag
         let mut show = |request: PageRequest, rows: &[i64], total: u64, returned| {
             let rows = WithoutHash(rows.to_vec());
             let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(9), total: Some(total) };
-            let seen = ReaderState { length: Some(4), drift: 0 };
+            let seen = ReaderState { length: Some(4), ..ReaderState::default() };
             audit.on_response(&request, &response, &AcceptedRows { rows: returned, kept: None, seen }).unwrap();
             audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
         };

@@ -11,7 +11,7 @@ fn growth_of(responses: &[(u64, u64)]) -> ListAudit {
         let request = audit.next_request(&WHOLE).unwrap_or(PageRequest::first(1));
         let rows = keys(&[*key]);
         let response = Response { rows: &rows, page: None, limit: Some(1), total_pages: Some(*length), total: None };
-        let seen = ReaderState { length: Some(4), drift: 0 };
+        let seen = ReaderState { length: Some(4), ..ReaderState::default() };
         audit.on_response(&request, &response, &AcceptedRows { rows: 0..0, kept: None, seen }).unwrap();
     }
     assert!(!audit.is_open(&WHOLE));
@@ -29,7 +29,7 @@ fn growth_by_a_record_that_equals_one_of_the_first_page_is_not_doubtful() {
     for shows_both in [false, true] {
         let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
         take(&mut audit, 1, &keys(&[1, 2]), 1).unwrap();
-        let seen = ReaderState { length: Some(2), drift: 0 };
+        let seen = ReaderState { length: Some(2), ..ReaderState::default() };
         let mut show = |request: PageRequest, rows: &[u64], length| {
             let rows = keys(rows);
             let pages = Some(length).filter(|_| request.limit == 1).or(Some(1));
@@ -74,7 +74,7 @@ fn growth_that_shows_an_older_record_is_compared_with_the_first_page() {
         let mut take = |request: PageRequest, rows: &Page, returned: usize| {
             let total_pages = Some(if request.limit == 1 { 6 } else { 1 });
             let response = Response { rows, page: None, limit: Some(request.limit), total_pages, total: None };
-            let seen = ReaderState { length: Some(3), drift: 0 };
+            let seen = ReaderState { length: Some(3), ..ReaderState::default() };
             audit.on_response(&request, &response, &AcceptedRows { rows: 0..returned, kept: None, seen })?;
             Ok::<_, String>(audit.next_request(&WHOLE).map(|request| (request.page, request.limit)))
         };
@@ -99,7 +99,7 @@ fn part_of_the_service_that_knows_no_growth_shows_no_older_record() {
         let rows = self::heights(heights);
         let total_pages = Some(total_pages);
         let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages, total: None };
-        let seen = ReaderState { length: Some(4), drift: 0 };
+        let seen = ReaderState { length: Some(4), ..ReaderState::default() };
         audit.on_response(&request, &response, &AcceptedRows { rows: 0..returned, kept: None, seen }).unwrap();
         audit.next_request(&WHOLE).map(|request| (request.page, request.limit))
     };
@@ -130,7 +130,7 @@ fn first_records_that_were_replaced_above_one_of_their_height_are_a_contradictio
             let request = PageRequest { page, ..PageRequest::first(3) };
             let response =
                 Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(2), total: Some(total) };
-            let seen = ReaderState { length: Some(5), drift: 0 };
+            let seen = ReaderState { length: Some(5), ..ReaderState::default() };
             audit.on_response(&request, &response, &AcceptedRows { rows: returned, kept: None, seen })
         };
         show(1, &[1, 2, 3], 5, 0..3).unwrap();
@@ -142,7 +142,7 @@ fn first_records_that_were_replaced_above_one_of_their_height_are_a_contradictio
     let mut show = |rows: &[(u64, i64, u64)], returned| {
         let rows = Page(rows.to_vec());
         let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: Some(2) };
-        let seen = ReaderState { length: Some(2), drift: 0 };
+        let seen = ReaderState { length: Some(2), ..ReaderState::default() };
         audit.on_response(&PageRequest::first(3), &response, &AcceptedRows { rows: returned, kept: None, seen })
     };
     show(&[(1, 8, 0), (2, 7, 0)], 0..2).unwrap();

@@ -52,6 +52,32 @@ fn record_that_a_discarded_reading_received_is_missed_among_others_of_its_block(
 }
 
 #[test]
+fn record_that_was_received_before_the_first_page_was_requested_is_missed_among_others_of_its_block() {
+    for (taken_before, is_missed) in [(1, true), (0, false)] {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        // No record is above it or below it that shows its place.
+        take_as(&mut audit, PageRequest::first(1), &Page(vec![(1, 9, 9)]), 3, None, 0..0).unwrap();
+        let rows = Page(vec![(2, 9, 9), BELOW]);
+        let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(1), total: None };
+        let seen = ReaderState { taken_before, ..ReaderState::default() };
+        let returned = AcceptedRows { rows: 0..2, kept: None, seen };
+        audit.on_response(&PageRequest::first(3), &response, &returned).unwrap();
+        assert_eq!(doubts(&audit).contains("showed a record of height 9"), is_missed, "{}", doubts(&audit));
+    }
+}
+
+#[test]
+fn record_directly_above_a_returned_one_is_newer_only_if_that_is_the_first_one() {
+    let unique = Subject { has_unique_keys: true, ..LIST };
+    for (subject, below, is_missed) in [(unique, 2, true), (unique, 1, false), (LIST, 2, false)] {
+        let mut audit = ListAudit::new(subject, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 9, 9), (2, 9, 9), BELOW]), 1).unwrap();
+        take_as(&mut audit, PageRequest::first(3), &Page(vec![(5, 9, 9), (below, 9, 9)]), 1, None, 0..0).unwrap();
+        assert_eq!(audit.is_open(&WHOLE), is_missed, "{subject:?} {below}");
+    }
+}
+
+#[test]
 fn record_that_is_first_received_after_others_of_its_block_may_be_newer() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     take(&mut audit, 1, &Page(vec![(2, 9, 9), BELOW]), 1).unwrap();

@@ -58,7 +58,8 @@ impl Served {
         };
         if let Some(audit) = audit {
             audit.note_records(&response);
-            let seen = ReaderState { length: reader.snapshot().length.exact(), drift: reader.drift() };
+            let length = reader.snapshot().length.exact();
+            let seen = ReaderState { length, drift: reader.drift(), ..ReaderState::default() };
             audit.on_response(request, &response, &AcceptedRows { rows: accepted.rows.clone(), kept: None, seen })?;
         }
         Ok(accepted)
