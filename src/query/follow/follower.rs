@@ -110,6 +110,8 @@ pub struct Follower {
     pub(super) round: Round,
     /// Responses of the rounds before this one, since records were delivered.
     pub(super) discarded: Responses,
+    /// Rounds in a row that found an empty list which had records.
+    pub(super) empty_rounds: u32,
     /// The chain's newest block, where another list shows it.
     pub(super) head: Option<ChainHead>,
     last_request: LastRequest,
@@ -135,6 +137,7 @@ impl Follower {
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
             discarded: Responses::default(),
+            empty_rounds: 0,
             span: 1,
             pace: Pace::default(),
             now: Duration::ZERO,

@@ -12,6 +12,9 @@ use super::state::{Changes, FollowState, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
 
+/// Rounds in a row by which a list that had records is found to be empty: a service may throttle by responses that say so.
+const EMPTY_ROUNDS: u32 = 3;
+
 impl Round {
     pub fn new(overlap: Option<i64>) -> Self {
         Self {
@@ -44,6 +47,7 @@ impl Follower {
     pub(super) fn on_newest(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.first_page = page_hash(rows);
         let Some(top) = self.round.reading.top() else { return self.on_empty(stop) };
+        self.empty_rounds = 0;
         self.round.target = self.target(top);
         self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
@@ -88,7 +92,12 @@ impl Follower {
         if let Some(Some(highest)) = known
             && self.spec.forgets == Forgets::Never
         {
+            self.empty_rounds += 1;
+            if self.empty_rounds < EMPTY_ROUNDS {
+                return Err(self.spec.seemingly_emptied(highest));
+            }
             // The next call reads the list again.
+            self.empty_rounds = 0;
             self.round.pages = 0;
             return Err(self.spec.emptied(highest));
         }

@@ -185,13 +185,15 @@ impl FollowSpec {
 
     /// The error of a list without records, which had some up to `highest`.
     pub(super) fn emptied(&self, highest: i64) -> Error {
-        let problem = format!(
-            "the list is empty, and had records up to height {highest} when it was read last; check the arguments, \
-             base_url and the deployment"
-        );
+        let problem = emptied_since(highest);
         let problem =
             if self.is_of_set { Message::new(format!("{problem}; ")).append(self.way_out()) } else { problem.into() };
         Error::Reorganization { endpoint: self.endpoint, height: highest, problem }
+    }
+
+    /// The error of such a list, if the next response may have records.
+    pub(super) fn seemingly_emptied(&self, highest: i64) -> Error {
+        Error::Drift { endpoint: self.endpoint, problem: emptied_since(highest).into() }
     }
 
     /// The error of records that were delivered, and are missing below blocks that are as they were.
@@ -245,4 +247,11 @@ impl FollowSpec {
         );
         Error::Gap { endpoint: self.endpoint, first, last, problem: problem.into() }
     }
+}
+
+fn emptied_since(highest: i64) -> String {
+    format!(
+        "the list is empty, and had records up to height {highest} when it was read last; check the arguments, base_url and \
+         the deployment"
+    )
 }

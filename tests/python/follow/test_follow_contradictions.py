@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import chainframe as cf
-from strict_server import page_of
+from strict_server import key_of, member_of, page_of, query_of, total_of
 
 if TYPE_CHECKING:
     from strict_server import Request, Response, StrictServer
@@ -143,3 +143,40 @@ def test_long_list_that_contradicts_itself_each_time_is_read_a_few_times(server:
     assert once > 50
     # The first reading, and others until these took more than 150 requests.
     assert service.requests <= 150 + 2 * once
+
+
+@pytest.mark.parametrize("empty", [1, 2, 3])
+@pytest.mark.parametrize("call", ["blocks", "transactions"])
+def test_list_that_had_records_is_empty_only_if_several_responses_say_so(
+    server: StrictServer, call: str, empty: int
+) -> None:
+    """Some services throttle by responses that count no records."""
+    newest = 20
+
+    def serve(request: Request) -> Response:
+        nonlocal empty
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        heights = [at for at in range(newest, 0, -1) if request.query.get("height") in {None, str(at)}]
+        if newest > 20 and empty:
+            empty -= 1
+            heights = []
+        rows = [
+            {member_of(call, key_of(call)): f"0x{at:x}", "height": str(at), "blockHash": f"0xb{at:x}"} for at in heights
+        ]
+        members = total_of(call, len(rows)) | {"page": str(page), "totalPage": str(-(-len(rows) // limit))}
+        return page_of(call, rows[(page - 1) * limit : page * limit], **members)
+
+    server.on(call, serve)
+    with server.client() as client:
+        query: Any = query_of(client, call)
+        follow = query.follow(start="beginning", poll=None, settle=2)
+        found = [record.height for batch in follow for record in batch]
+        newest = 30
+        follow = query.follow(start=follow.cursor, poll=None, settle=2)
+        if empty == 3:
+            with pytest.raises(cf.ReorganizationError, match="the list is empty, and had records up to height 18"):
+                list(follow)
+        else:
+            found += [record.height for batch in follow for record in batch]
+            assert found == list(range(1, 29))
+        assert not empty
