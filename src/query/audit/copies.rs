@@ -51,6 +51,10 @@ impl Copies {
 
     /// Takes a record that is about to be returned.
     pub fn on_returned(&mut self, key: u64, is_new: bool) {
+        // As in nearly every list.
+        if is_new && self.0.is_empty() {
+            return;
+        }
         let is_full = self.0.len() == KEPT;
         match self.0.entry(key) {
             Entry::Occupied(mut copied) => copied.get_mut().returned += 1,

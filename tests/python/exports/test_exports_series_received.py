@@ -56,7 +56,7 @@ def rows_of(heights: Iterable[int]) -> list[dict[str, str]]:
     return [row(height, number) for height in heights for number in (1, 0)]
 
 
-def export(client: cf.Client, path: Path, *, is_awaited: bool = False) -> cf.exports.Export:
+def export(client: cf.Client, path: Path, *, is_awaited: bool = False) -> chainframe.exports.Export:
     query = client.transactions(start_height=LOWEST)
     if is_awaited:
         return asyncio.run(query.to_parquet_series_async(path, settle=SETTLE))
