@@ -64,7 +64,8 @@ impl Returned {
 
     /// Facts about these records for a search of others, once this part of the list was read.
     pub fn known(&self, extent: Extent, has_unique_keys: bool) -> Known<'_> {
-        let is_top_known = has_unique_keys && !self.is_continued;
+        // A row above the first record may contradict the arguments.
+        let is_top_known = has_unique_keys && !self.is_continued && self.next == self.count;
         let last = self.last.filter(|_| extent != Extent::Whole);
         Known {
             keys: &self.keys,

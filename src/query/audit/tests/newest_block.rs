@@ -78,6 +78,17 @@ fn record_directly_above_a_returned_one_is_newer_only_if_that_is_the_first_one()
 }
 
 #[test]
+fn record_above_one_that_contradicts_the_arguments_may_be_newer() {
+    let mut audit = ListAudit::new(Subject { has_unique_keys: true, ..LIST }, 0, &[]);
+    let rows = Page(vec![(1, 9, 9), (2, 9, 9), BELOW]);
+    let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(1), total: None };
+    let returned = AcceptedRows { rows: 0..3, kept: Some(&[1, 2]), seen: ReaderState::default() };
+    audit.on_response(&PageRequest::first(3), &response, &returned).unwrap();
+    take_as(&mut audit, PageRequest::first(3), &Page(vec![(5, 9, 9), (1, 9, 9)]), 1, None, 0..0).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
 fn record_that_is_first_received_after_others_of_its_block_may_be_newer() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     take(&mut audit, 1, &Page(vec![(2, 9, 9), BELOW]), 1).unwrap();
