@@ -201,7 +201,7 @@ class SettledWriter(QueryWriter):
         height = None if self._left is None else self._left.lacking(lowest, highest)
         if height is None:
             return
-        # What follows is read again by the next call.
+        # The next call reads the list again from this height on.
         self._has_gap = True
         path = self._directory
         raise ExportError(

@@ -2,15 +2,12 @@
 
 use std::collections::hash_map::Entry;
 
-use super::forks::{BlockOfRow, Forks};
+use super::forks::Forks;
 use super::known_keys::KnownKeys;
 use super::repeats::count;
-use super::strays::ReadHeights;
+use super::strays::{KEPT, ReadHeights, Sighting};
 use crate::query::hashed::{HashedMap, HashedSet};
 use crate::query::snapshot::Rows;
-
-/// Records that are kept.
-const KEPT: usize = 1_024;
 
 /// Records of which a response showed several, or several were returned, by their keys.
 #[derive(Debug, Default)]
@@ -22,36 +19,41 @@ struct Copied {
     shown: Option<Shown>,
 }
 
+impl Copied {
+    fn lacks_some(&self, read: ReadHeights<'_>) -> bool {
+        self.shown.is_some_and(|shown| self.returned < shown.copies && read.must_have(shown.seen))
+    }
+}
+
 /// The most that one response showed.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     copies: u64,
-    block: BlockOfRow,
-    /// Number of the response; 0 for those of a reading that was discarded.
-    received: u64,
+    seen: Sighting,
 }
 
 impl Copies {
     /// The latest records of an earlier run.
     pub fn of_earlier_run(latest: &[u64]) -> Self {
-        let (mut copies, mut keys) = (Self::default(), HashedSet::default());
+        let mut copies = Self::default();
+        let mut keys = HashedSet::default();
         latest.iter().for_each(|key| copies.on_returned(*key, keys.insert(*key)));
         copies
     }
 
     /// These records in a reading of the same list that takes the place of the one that received them.
     pub fn of_earlier_reading(self) -> Self {
-        let shown = self.0.into_iter().filter_map(|(key, copied)| Some((key, copied.shown?)));
-        Self(
-            shown
-                .map(|(key, shown)| (key, Copied { returned: 0, shown: Some(Shown { received: 0, ..shown }) }))
-                .collect(),
-        )
+        let shown = self.0.into_iter().filter_map(|(key, copied)| {
+            let Shown { copies, seen } = copied.shown?;
+            let shown = Some(Shown { copies, seen: seen.of_earlier_reading() });
+            Some((key, Copied { returned: 0, shown }))
+        });
+        Self(shown.collect())
     }
 
     /// Takes a record that is about to be returned.
     pub fn on_returned(&mut self, key: u64, is_new: bool) {
-        // As in nearly every list.
+        // Nearly every list has no equal records.
         if is_new && self.0.is_empty() {
             return;
         }
@@ -74,6 +76,11 @@ impl Copies {
         known: &KnownKeys,
         number: u64,
     ) {
+        let mut unreturned = unreturned.peekable();
+        // All of nearly every page is returned.
+        if unreturned.peek().is_none() {
+            return;
+        }
         let keys = rows.keys();
         for row in unreturned {
             let key = keys[row];
@@ -83,7 +90,7 @@ impl Copies {
                 let returned = u64::from(known.contains(key));
                 let copied = self.0.entry(key).or_insert(Copied { returned, shown: None });
                 if copied.shown.is_none_or(|shown| shown.copies < copies) {
-                    copied.shown = Some(Shown { copies, block, received: number });
+                    copied.shown = Some(Shown { copies, seen: Sighting { block, received: number } });
                 }
             }
         }
@@ -91,10 +98,6 @@ impl Copies {
 
     /// True if a response showed more of these records than were returned.
     pub fn lack_some(&self, read: ReadHeights<'_>) -> bool {
-        self.0.values().any(|copied| {
-            copied
-                .shown
-                .is_some_and(|shown| copied.returned < shown.copies && read.are_due(shown.block, shown.received))
-        })
+        self.0.values().any(|copied| copied.lacks_some(read))
     }
 }

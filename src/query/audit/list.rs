@@ -66,7 +66,7 @@ impl ListAudit {
         let is_continued = offset > 0;
         Self {
             subject,
-            returned: Returned::before(offset, latest),
+            returned: Returned::before(offset, latest, subject.has_unique_keys),
             ends: Vec::new(),
             repeats: Repeats::default(),
             unreturned: Unreturned::new(subject.has_blocks),

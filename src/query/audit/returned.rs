@@ -13,6 +13,8 @@ const RECENT: usize = 256;
 #[derive(Debug, Default)]
 pub struct Returned {
     pub keys: KnownKeys,
+    /// True if no two records of the list can be equal.
+    pub has_unique_keys: bool,
     pub has_equal: bool,
     /// True if an earlier run returned records, of which the latest are known.
     pub is_continued: bool,
@@ -44,12 +46,13 @@ pub struct Returned {
 
 impl Returned {
     /// The records before `offset`, of which these are the latest.
-    pub fn before(offset: u64, latest: &[u64]) -> Self {
+    pub fn before(offset: u64, latest: &[u64], has_unique_keys: bool) -> Self {
         let mut keys = KnownKeys::default();
         let has_equal = latest.iter().filter(|key| !keys.insert(**key)).count() > 0;
         let earlier = Latest::of_earlier_run(latest);
         Self {
             keys,
+            has_unique_keys,
             has_equal,
             is_continued: offset > 0,
             lacks_keys: offset > 0 && !earlier.has_all_of_height(offset),
@@ -63,9 +66,9 @@ impl Returned {
     }
 
     /// Facts about these records for a search of others, once this part of the list was read.
-    pub fn known(&self, extent: Extent, has_unique_keys: bool) -> Known<'_> {
+    pub fn known(&self, extent: Extent) -> Known<'_> {
         // A row above the first record may contradict the arguments.
-        let is_top_known = has_unique_keys && !self.is_continued && self.next == self.count;
+        let is_top_known = self.has_unique_keys && !self.is_continued && self.next == self.count;
         let last = self.last.filter(|_| extent != Extent::Whole);
         Known {
             keys: &self.keys,

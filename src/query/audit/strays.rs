@@ -9,7 +9,22 @@ use crate::message::{Hint, Message};
 use crate::query::snapshot::Rows;
 
 /// Records that are kept.
-const KEPT: usize = 1_024;
+pub(super) const KEPT: usize = 1_024;
+
+/// A record in a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sighting {
+    pub block: BlockOfRow,
+    /// Number of the response; 0 for those of a reading that was discarded.
+    pub received: u64,
+}
+
+impl Sighting {
+    /// It for a reading that takes the place of the one that received the response.
+    pub fn of_earlier_reading(self) -> Self {
+        Self { received: 0, ..self }
+    }
+}
 
 /// Records that were not returned when they were received, the latest first.
 #[derive(Debug, Default)]
@@ -18,9 +33,7 @@ pub struct Strays(VecDeque<Stray>);
 #[derive(Clone, Copy, Debug)]
 struct Stray {
     key: u64,
-    block: BlockOfRow,
-    /// Number of the response that showed it; 0 for those of a reading that was discarded.
-    received: u64,
+    seen: Sighting,
 }
 
 /// The returned records, and the heights of which all were returned: those above `lowest` and below `newest`.
@@ -35,15 +48,15 @@ pub struct ReadHeights<'a> {
 }
 
 impl ReadHeights<'_> {
-    /// True if the records of a block that the response with this number showed are all due: others of it were returned.
-    pub fn are_due(self, block: BlockOfRow, received: u64) -> bool {
+    /// True if the list has to have a record that was seen in a response, since it has others of the block.
+    pub fn must_have(self, Sighting { block, received }: Sighting) -> bool {
         // Others of the newest height may have been listed since.
         let is_settled = block.height < self.newest || received <= self.began_after && block.height == self.newest;
         self.lowest < block.height && is_settled && self.forks.have(block)
     }
 
-    fn lacks(self, Stray { key, block, received }: Stray) -> bool {
-        self.are_due(block, received) && !self.known.contains(key)
+    fn lacks(self, Stray { key, seen }: Stray) -> bool {
+        self.must_have(seen) && !self.known.contains(key)
     }
 
     /// True if a response shows a record that was not returned with the others of its block.
@@ -54,14 +67,14 @@ impl ReadHeights<'_> {
 
 impl Stray {
     fn of(rows: &dyn Rows, row: usize, forks: &Forks, received: u64) -> Option<Self> {
-        Some(Self { key: rows.key(row), block: forks.block_of(rows, row)?, received })
+        Some(Self { key: rows.key(row), seen: Sighting { block: forks.block_of(rows, row)?, received } })
     }
 }
 
 impl Strays {
     /// These records in a reading of the same list that takes the place of the one that received them.
     pub fn of_earlier_reading(self) -> Self {
-        Self(self.0.into_iter().map(|stray| Stray { received: 0, ..stray }).collect())
+        Self(self.0.into_iter().map(|stray| Stray { seen: stray.seen.of_earlier_reading(), ..stray }).collect())
     }
 
     /// Takes rows of the response with this number that are not returned.
@@ -83,11 +96,11 @@ impl Strays {
 
     /// Why records may be missing.
     pub fn reason(&self, read: ReadHeights<'_>) -> Option<Message> {
-        let Stray { block, .. } = self.0.iter().find(|stray| read.lacks(**stray))?;
+        let stray = self.0.iter().find(|stray| read.lacks(**stray))?;
         let reason = format!(
             "A response showed a record of height {} that was not returned with the others of its block: a part of the service \
              may lack it, or removed it",
-            block.height
+            stray.seen.block.height
         );
         Some(Message::new(reason).hint(Hint::RunAgain))
     }

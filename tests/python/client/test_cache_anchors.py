@@ -91,7 +91,7 @@ def test_settled_heights_without_records_get_those_of_blocks_that_replace_them(
     assert (list(found), found.report.complete) == (list(expected), True)
     found = read(server, tmp_path, **query)
     assert (list(found), found.report.complete) == (list(expected), True)
-    # What is below the reorganization is not requested again.
+    # The heights below the reorganization are not requested again.
     assert found.report.cache is not None
     assert found.report.cache["records"] >= (0 if kind == "times that are not settled" else SETTLED - 33)
 

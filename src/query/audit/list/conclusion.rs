@@ -69,7 +69,7 @@ impl ListAudit {
         is_list.then_some(ReadHeights { known: keys, forks: &self.forks, newest, lowest, began_after: *began_after })
     }
 
-    /// The same heights of a list that has ended, of which the lowest one may be complete as well.
+    /// These heights once the list has ended: if it was read to its end, all records of the lowest height were returned as well.
     fn heights_read_to(&self, end: &End) -> Option<ReadHeights<'_>> {
         let has_lowest = end.is_whole() && !self.subject.drops_oldest;
         self.heights_read().map(|read| if has_lowest { ReadHeights { lowest: i64::MIN, ..read } } else { read })

@@ -83,11 +83,9 @@ impl ListAudit {
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
         // Without their blocks, a reorganization may have moved the records.
-        let (strays, copies) = if self.subject.has_blocks {
-            (discarded.strays.of_earlier_reading(), discarded.copies.of_earlier_reading())
-        } else {
-            <(Strays, Copies)>::default()
-        };
+        let has_blocks = self.subject.has_blocks;
+        let strays = if has_blocks { discarded.strays.of_earlier_reading() } else { Strays::default() };
+        let copies = if has_blocks { discarded.copies.of_earlier_reading() } else { Copies::default() };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.returned.keys),
