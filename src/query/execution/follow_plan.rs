@@ -32,6 +32,8 @@ const REMEMBERED: usize = 16;
 const REMEMBERED_OF_SET: usize = 8;
 /// Largest settle distance: the remembered heights are part of a cursor.
 const MAX_SETTLE: u64 = 10_000;
+/// Fewest blocks that a chain makes in 12 months: those of the slowest one, Bitcoin, are 52,560, one in ten minutes.
+const MIN_HEIGHTS_OF_A_YEAR: i64 = 40_000;
 
 /// The start of following, as the caller passes it.
 #[derive(Clone, Debug)]
@@ -151,7 +153,7 @@ impl FollowPlan {
             proof: if endpoint.counts() { RoundProof::Count } else { RoundProof::Recheck },
             until: None,
             forgets: match endpoint.limit {
-                ResultLimit::LastYear => Forgets::LastYear,
+                ResultLimit::LastYear => Forgets::LastYear { heights: MIN_HEIGHTS_OF_A_YEAR },
                 ResultLimit::Unlimited | ResultLimit::Window | ResultLimit::Logs => Forgets::Never,
             },
             page_size: list_spec(&list, None).page_size,

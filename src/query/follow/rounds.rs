@@ -37,7 +37,7 @@ impl Round {
     pub fn end_of_list(&mut self, forgets: Forgets, young: i64) {
         match forgets {
             Forgets::Never => self.reading.end(),
-            Forgets::LastYear => self.reading.end_forgetful(young),
+            Forgets::LastYear { .. } => self.reading.end_forgetful(young),
         }
     }
 }
@@ -138,7 +138,11 @@ impl Follower {
     /// The height from which on no record is too old for a list that forgets its oldest ones. If the highest known height is
     /// not, neither are those that may have changed with it.
     pub(super) fn young_from(&self) -> i64 {
-        let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(self.spec.settle));
+        let young = match self.spec.forgets {
+            Forgets::LastYear { heights } => heights.max(self.spec.settle),
+            Forgets::Never => self.spec.settle,
+        };
+        let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(young));
         let is_young = |state: &&FollowState| state.highest().is_some_and(|highest| highest >= recent);
         let unsettled = self.state.as_ref().filter(is_young).and_then(|state| self.unsettled(state, Stop::List));
         unsettled.map_or(recent, |lowest| lowest.min(recent))
@@ -339,7 +343,10 @@ impl Follower {
     /// some, and those below all of them.
     pub(super) fn compare_with_discarded(&self, rows: &[RowFacts], heights: RangeInclusive<i64>) -> Result<(), Error> {
         let lowest = rows.iter().filter_map(|row| row.height).min().unwrap_or(i64::MAX);
-        let kept_from = if self.spec.forgets == Forgets::LastYear { lowest.saturating_add(1) } else { i64::MIN };
+        let kept_from = match self.spec.forgets {
+            Forgets::LastYear { .. } => lowest.saturating_add(1),
+            Forgets::Never => i64::MIN,
+        };
         let heights = kept_from.max(*heights.start())..=self.round.target.min(*heights.end());
         let lacking = self.discarded.lacking(rows, &heights, &self.round.shown);
         lacking.map_or(Ok(()), |lacking| Err(self.spec.lacking(lacking)))

@@ -87,8 +87,10 @@ pub struct FollowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgets {
     Never,
-    /// Records of more than a year ago leave the list.
-    LastYear,
+    /// Records of more than a year ago leave the list: none of this many newest heights.
+    LastYear {
+        heights: i64,
+    },
 }
 
 /// Next need of a follower.

@@ -207,7 +207,7 @@ fn forgetful(changes: Changes, settle: i64) -> Counts {
     for page_size in 1..=3 {
         let spec =
             FollowSpec { head: HeadSource::Chain, proof: RoundProof::Recheck, ..spec(changes, settle, page_size) };
-        let spec = FollowSpec { forgets: Forgets::LastYear, ..spec };
+        let spec = FollowSpec { forgets: Forgets::LastYear { heights: 0 }, ..spec };
         for records in 0..=3 {
             let mut chain = Chain::new(8, 1);
             chain.forget(8 - records);

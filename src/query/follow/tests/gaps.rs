@@ -58,8 +58,11 @@ fn the_first_records_of_a_list_that_forgets_may_change_near_the_head() {
         let mut chain = Chain::new(8, 1);
         // The list begins with the third block from the head.
         chain.forget(5);
-        let spec =
-            FollowSpec { forgets: Forgets::LastYear, head: HeadSource::Chain, ..once(spec(Changes::Undone, 4, 10)) };
+        let spec = FollowSpec {
+            forgets: Forgets::LastYear { heights: 0 },
+            head: HeadSource::Chain,
+            ..once(spec(Changes::Undone, 4, 10))
+        };
         let mut run = Run::new(spec, Start::Height(0));
         finish(&mut run, &chain).unwrap();
         assert_eq!(run.consumer.len(), 2);
@@ -87,11 +90,15 @@ fn the_first_record_of_a_height_may_be_listed_late() {
     }
 }
 
-/// A follower of a list that forgets, which ends with records of the last heights only and has delivered them.
-fn young(records: usize, page_size: u64, changes: Changes) -> (Run, Chain) {
+/// A follower of a list that forgets none of the newest `heights`, which ends with records of the last heights only and has delivered them.
+fn young(records: usize, page_size: u64, changes: Changes, heights: i64) -> (Run, Chain) {
     let mut chain = Chain::new(20, 1);
     chain.forget(20 - records);
-    let spec = FollowSpec { head: HeadSource::Chain, forgets: Forgets::LastYear, ..once(spec(changes, 6, page_size)) };
+    let spec = FollowSpec {
+        head: HeadSource::Chain,
+        forgets: Forgets::LastYear { heights },
+        ..once(spec(changes, 6, page_size))
+    };
     let mut run = Run::new(spec, Start::Height(0));
     finish(&mut run, &chain).unwrap();
     run.restart();
@@ -102,10 +109,10 @@ fn young(records: usize, page_size: u64, changes: Changes) -> (Run, Chain) {
 fn records_that_a_reorganization_removed_from_a_list_that_forgets_are_undone() {
     for records in 2..=6 {
         for removed in 1..=records {
-            // The highest of the records, at height 18, is within the settle distance.
-            for grown in 0..=3 {
+            // The highest of the records, at height 18, is within the settle distance, or of the heights that a year has at least.
+            for (grown, year) in [(0, 0), (1, 0), (2, 0), (3, 0), (30, 50)] {
                 for page_size in [1, 5, 10] {
-                    let (mut run, mut chain) = young(records, page_size, Changes::Undone);
+                    let (mut run, mut chain) = young(records, page_size, Changes::Undone, year);
                     assert_eq!(run.consumer.len(), records - 1);
                     chain.apply(Change::Remove(removed));
                     (0..grown).for_each(|_| chain.apply(Change::GrowEmpty));
@@ -122,7 +129,7 @@ fn records_that_a_reorganization_removed_from_a_list_that_forgets_are_undone() {
 #[test]
 fn records_that_left_a_list_with_age_are_not_undone() {
     for changes in [Changes::Held, Changes::Undone] {
-        let (mut run, mut chain) = young(12, 5, changes);
+        let (mut run, mut chain) = young(12, 5, changes, 0);
         let before = run.consumer.clone();
         (0..20).for_each(|_| chain.apply(Change::GrowEmpty));
         chain.forget(20);
@@ -155,7 +162,7 @@ fn a_gap_that_cannot_be_filled_names_its_heights() {
 #[test]
 fn records_that_the_api_has_forgotten_are_a_gap() {
     let mut chain = Chain::new(10, 1);
-    let spec = FollowSpec { forgets: Forgets::LastYear, ..once(spec(Changes::Held, 2, 5)) };
+    let spec = FollowSpec { forgets: Forgets::LastYear { heights: 0 }, ..once(spec(Changes::Held, 2, 5)) };
     let mut run = Run::new(spec, Start::Height(0));
     finish(&mut run, &chain).unwrap();
     assert_eq!(run.consumer.len(), 8);

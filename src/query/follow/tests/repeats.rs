@@ -136,7 +136,7 @@ fn records_that_left_the_end_of_the_list_are_not_lacking() {
     for oldest in 1..16 {
         for changes in [Changes::Held, Changes::Undone] {
             let mut chain = Chain::new(20, 2);
-            let mut run = after_discarded(&chain, changes, Forgets::LastYear);
+            let mut run = after_discarded(&chain, changes, Forgets::LastYear { heights: 0 });
             chain.forget(oldest);
             chain.lose(oldest, 1);
             let mut part = chain.clone();
@@ -155,7 +155,7 @@ fn sparse(page_size: u64) -> impl Iterator<Item = FollowSpec> {
     let of = move |changes, forgets| FollowSpec { head: HeadSource::Chain, forgets, ..spec(changes, 2, page_size) };
     let all = [Changes::Held, Changes::Undone]
         .into_iter()
-        .flat_map(|changes| [Forgets::Never, Forgets::LastYear].map(|forgets| (changes, forgets)));
+        .flat_map(|changes| [Forgets::Never, Forgets::LastYear { heights: 0 }].map(|forgets| (changes, forgets)));
     all.map(move |(changes, forgets)| of(changes, forgets))
 }
 
