@@ -288,15 +288,17 @@ class SettledWriter(QueryWriter):
     def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:
         """Rows of the earlier exports up to the head of the list: one that is behind does not remove those above it."""
         head = self._highest
-        if self._resumed or (head is not None and head >= end):
+        if self._began_at is not None or (head is not None and head >= end):
             return earlier
-        if head is None or head < above:
+        pc: Any = load("pyarrow.compute")
+        kept = earlier[:0] if head is None else earlier.filter(pc.field(height_name(self.manifest)) <= head)
+        # Without rows above its head, the list may have lost a record that was not settled, and been quiet since.
+        if (head is None or head < above) and kept.num_rows < earlier.num_rows:
             path = self._directory
             where = "has no record" if head is None else f"ends at height {head}"
             message = f"{path}: the list {where}, and the earlier export ends at height {end}"
             raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)
-        pc: Any = load("pyarrow.compute")
-        return earlier.filter(pc.field(height_name(self.manifest)) <= head)
+        return kept
 
     def _finish(self) -> None:
         reasons = [UNPLACED] if self._settled.has_unplaced else []
