@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._objects import location
 from chainframe._paths import COMPRESSED, FORMS, check_directory, form_of, suffix_of
-from chainframe.errors import IncompleteResultError, InvalidParameterError, NumericOverflowError, PaginationDriftError
+from chainframe.errors import IncompleteResultError, InvalidParameterError, NumericOverflowError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
 from chainframe.exports.series_writer import to_parquet_series, to_parquet_series_async
@@ -66,9 +66,6 @@ def _noted() -> Generator[None]:
     """Notes with an error that the same call may raise again how the list is read again."""
     try:
         yield
-    except PaginationDriftError as error:
-        error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
-        raise
     except NumericOverflowError as error:
         error.add_note('the directory holds what was written before: with other numbers, pass mode="overwrite" too')
         raise

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,8 @@ MODES = ("resume", "overwrite", "error")
 ROWS_PER_FILE = 65_536
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
+READINGS = 3
+"""Times that the list of one call is read from its beginning, as those of a query whose records are not taken."""
 WHOLE_LIST = "with settle, with since or for a series, which need the whole list"
 
 
@@ -212,6 +214,11 @@ class ExportRequest:
         if self.replaces is not None and main.read(ignore_corrupt=True) != self.replaces:
             raise superseded(self.directory)
 
+    def begun_again(self, main: Store) -> tuple[Store, ParquetWriter[Any]]:
+        """The place of the export, and the writer of one that is to replace it."""
+        again = replace(self, mode="overwrite", replaces=main.read(ignore_corrupt=True))
+        return again.open(again.new_manifest())
+
     def completed(self, main: Store, writer: ParquetWriter[Any]) -> Export:
         """Puts a finished export in its place."""
         manifest = writer.manifest
@@ -300,18 +307,29 @@ def write_parquet(query: Query[Any], client: Client, directory: Location, **opti
     manifest = request.new_manifest()
     with DeferredSignals() as signals, request.lock():
         main, writer = request.open(manifest)
-        signals.interruptible(writer.verify)
-        writer.begin()
-        try:
-            while not writer.manifest.finished:
-                signals.interruptible(writer.fetch)
-                writer.write_due()
-        except BaseException as error:
-            _keep(writer, error)
-            raise
+        for left in reversed(range(READINGS)):
+            if _write(writer, signals, begins_again=left > 0):
+                break
+            main, writer = request.begun_again(main)
         export = request.completed(main, writer)
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
+
+
+def _write(writer: ParquetWriter[Any], signals: DeferredSignals, *, begins_again: bool) -> bool:
+    """Writes the export; false if the list contradicts what is written, and the caller begins again."""
+    signals.interruptible(writer.verify)
+    writer.begin()
+    try:
+        while not writer.manifest.finished:
+            signals.interruptible(writer.fetch)
+            writer.write_due()
+    except BaseException as error:
+        _keep(writer, error)
+        if begins_again and writer.is_contradicted_by(error):
+            return False
+        raise
+    return True
 
 
 async def write_parquet_async(
@@ -324,22 +342,32 @@ async def write_parquet_async(
     manifest = await in_thread(request.new_manifest)
     with cancelled_by_signal(), request.lock():
         main, writer = await in_thread(lambda: request.open(manifest))
-        await in_thread(writer.verify)
-        await in_thread(writer.begin)
-        try:
-            while not writer.manifest.finished:
-                await writer.fetch_async()
-                await in_thread(writer.write_due)
-        except GeneratorExit as error:
-            # A coroutine that is closed or dropped cannot await.
-            _keep(writer, error)
-            raise
-        except BaseException as error:
-            await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
-            raise
+        for left in reversed(range(READINGS)):
+            if await _write_async(writer, begins_again=left > 0):
+                break
+            main, writer = await in_thread(lambda main=main: request.begun_again(main))  # type: ignore[misc]
         export = await in_thread(lambda: request.completed(main, writer))
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
+
+
+async def _write_async(writer: ParquetWriter[Any], *, begins_again: bool) -> bool:
+    await in_thread(writer.verify)
+    await in_thread(writer.begin)
+    try:
+        while not writer.manifest.finished:
+            await writer.fetch_async()
+            await in_thread(writer.write_due)
+    except GeneratorExit as error:
+        # A coroutine that is closed or dropped cannot await.
+        _keep(writer, error)
+        raise
+    except BaseException as error:
+        await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
+        if begins_again and writer.is_contradicted_by(error):
+            return False
+        raise
+    return True
 
 
 def _keep(writer: ParquetWriter[Any], error: BaseException) -> None:

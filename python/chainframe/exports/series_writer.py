@@ -15,7 +15,7 @@ from chainframe._native import Hint, _restore_report
 from chainframe._objects import location
 from chainframe._paths import check_directory, is_utf8, refuse_link
 from chainframe._threads import in_thread
-from chainframe.errors import ExportError, InvalidParameterError, PaginationDriftError, SettledHeightError
+from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 SETTLE = 64
 NEEDED = "needs a list with its newest record first or a range"
-# The list, or an earlier export, contradicts what was written before an interruption: each further run would end there.
-CONTRADICTED = (PaginationDriftError, SettledHeightError)
 
 
 def to_parquet_series(
@@ -55,7 +53,7 @@ def to_parquet_series(
         options["left"] = LeftRows() if len(exports) > 1 else None
         for due in exports:
             with _noting_reasons(written):
-                written.append(_write(query, client, due, options))
+                written.append(write_parquet(query, client, due.directory, **due.options, **options))
     return _last_of(written)
 
 
@@ -74,7 +72,7 @@ async def to_parquet_series_async(
         options["left"] = LeftRows() if len(exports) > 1 else None
         for due in exports:
             with _noting_reasons(written):
-                written.append(await _write_async(query, client, due, options))
+                written.append(await write_parquet_async(query, client, due.directory, **due.options, **options))
     return await in_thread(lambda: _last_of(written))
 
 
@@ -122,26 +120,6 @@ def _last_of(written: list[Export]) -> Export:
     return replace(newest, report=_restore_report({**report, "complete": False}))
 
 
-def _write(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
-    try:
-        return write_parquet(query, client, due.directory, **due.options, **options)
-    except CONTRADICTED:
-        again = due.begun_again()
-        if again is None:
-            raise
-    return write_parquet(query, client, again.directory, **again.options, **options)
-
-
-async def _write_async(query: Query[Any], client: Client, due: _Due, options: dict[str, Any]) -> Export:
-    try:
-        return await write_parquet_async(query, client, due.directory, **due.options, **options)
-    except CONTRADICTED:
-        again = await in_thread(due.begun_again)
-        if again is None:
-            raise
-    return await write_parquet_async(query, client, again.directory, **again.options, **options)
-
-
 def _checked(
     query: Query[Any], client: Client, path: Location | str | PathLike[str], options: dict[str, Any]
 ) -> Location:
@@ -174,18 +152,6 @@ class _Due:
     since: Location | None
     mode: str = "resume"
     replaces: Manifest | None = None
-    interrupted: Manifest | None = None
-    """State of the export, if a run that was interrupted has begun it."""
-
-    def begun_again(self) -> _Due | None:
-        """The same export from its beginning; None unless it was interrupted, and got no further than it was.
-
-        One that got further is continued by the next call.
-        """
-        found = _interrupted(self.directory)
-        if self.interrupted is None or found is None or found.cursor != self.interrupted.cursor:
-            return None
-        return _Due(self.directory, self.since, "overwrite", read_manifest(self.directory))
 
     @property
     def options(self) -> dict[str, Any]:
@@ -214,7 +180,7 @@ def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
     following = _Due(directory / _name(number + 1), newest)
     if begun is not None and not _must_be_begun_again(begun, options):
         # It has the records of the time when it was begun, also where it replaces one without news.
-        return [_Due(newest, earlier, interrupted=begun), following]
+        return [_Due(newest, earlier), following]
     due = _Due(newest, earlier, "overwrite", found)
     return [due] if found.finished else [due, following]
 

@@ -6,14 +6,15 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from chainframe._declared import height_column
 from chainframe._native import _restore_report
 from chainframe._reports import merged_members, merged_verdicts
-from chainframe.errors import NumericOverflowError
+from chainframe.errors import NumericOverflowError, PaginationDriftError, SettledHeightError
+from chainframe.exports.buffer import Buffer, NextFile
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Part, Progress, part_name
 from chainframe.exports.tables import release_memory, write_pieces, write_table
@@ -37,39 +38,7 @@ MEMBERS: dict[str, Any] = {"records": 0, "members_absent": [], "members_unknown"
 """Members of a report that concern the members of its records, with the values before any run."""
 
 
-class Buffer(Protocol):
-    """Records that were fetched and are in no file yet: a buffer of the core."""
-
-    @property
-    def ended(self) -> bool: ...
-    @property
-    def rows(self) -> int: ...
-    def fetch(self) -> None: ...
-    async def fetch_async(self) -> None: ...
-    def drain(self) -> None: ...
-    def is_due(self) -> bool: ...
-    def is_piece_due(self) -> bool: ...
-    def take_piece(self) -> tuple[Records[Any], Any] | None: ...
-    def take(self) -> tuple[Records[Any], Any] | None: ...
-    def report(self) -> Report: ...
-
-
 B = TypeVar("B", bound=Buffer)
-
-
-@dataclass
-class NextFile:
-    """Rows that were taken from the buffer for the next file, with the state after them."""
-
-    tables: list[pa.Table] = field(default_factory=list)
-    """The rows that are not stored as pieces."""
-    rows: int = 0
-    pieces: Pieces | None = None
-    """The pieces that have the others."""
-    watermark: list[list[Any]] = field(default_factory=list)
-    cursor: Any = None
-    queried: Counter[str] = field(default_factory=Counter)
-    """Numbers of them by the value of a set whose list returned them."""
 
 
 class ParquetWriter(ABC, Generic[B]):
@@ -97,7 +66,9 @@ class ParquetWriter(ABC, Generic[B]):
         self._max_rows = max_rows
         self._encoding = encoding
         self._order = order
-        self._resumed = manifest.cursor is not None
+        self._began_at = manifest.cursor
+        self._kept_from: Any = None
+        """Position after what was written before the run ended early."""
         self._has_gap = False
         """True if rows were taken from the buffer that could not be committed."""
         self._before = manifest.report
@@ -157,10 +128,20 @@ class ParquetWriter(ABC, Generic[B]):
         """Writes all that was fetched, whether or not a file is due."""
         with self._lock:
             self._buffer.drain()
+            self._kept_from = self.manifest.cursor
             if not self._has_gap:
                 self._release_due()
                 self._write_all()
             self.store.save(self.manifest)
+
+    def is_contradicted_by(self, error: BaseException) -> bool:
+        """True if the list, or an earlier export, contradicts what is written, and each further run would end there.
+
+        All of it was fetched by this run and is provisional, or this run continued an earlier one and got no further.
+        """
+        if self._kept_from is None:
+            return isinstance(error, PaginationDriftError)
+        return isinstance(error, PaginationDriftError | SettledHeightError) and self.manifest.cursor == self._began_at
 
     def report(self) -> Report:
         return _restore_report(self.manifest.report)
