@@ -27,10 +27,10 @@ pub struct Forks {
 }
 
 /// The block of a record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BlockOfRow {
     pub height: i64,
-    hash: u64,
+    pub hash: u64,
 }
 
 impl BlockOfRow {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use end_requests::{RECORD_BETWEEN, Sought};
 
 use super::copies::Copies;
+use super::distances::Distances;
 use super::forks::Forks;
 use super::growth::Growth;
 use super::heights::Heights;
@@ -38,6 +39,7 @@ pub struct ListAudit {
     unreturned: Unreturned,
     strays: Strays,
     copies: Copies,
+    distances: Distances,
     growth: Growth,
     /// True if a response had records.
     has_records: bool,
@@ -72,6 +74,7 @@ impl ListAudit {
             unreturned: Unreturned::new(subject.has_blocks),
             strays: Strays::default(),
             copies: Copies::of_earlier_run(latest),
+            distances: Distances::default(),
             growth: Growth::default(),
             has_records: false,
             had_records: false,
@@ -188,6 +191,9 @@ impl ListAudit {
         self.lengths.on_rows(request, response, accepted.seen.drift);
         if request.purpose != Purpose::Audit {
             check_numbers(request, response)?;
+        }
+        if request.height_bound.is_none() && !self.returned.has_equal {
+            self.distances.on_response(response.rows);
         }
         // A record that is equal to one of the first ones would be taken for it.
         if self.subject.compares_growth && request.height_bound.is_none() && !self.returned.has_equal {

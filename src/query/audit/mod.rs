@@ -12,6 +12,7 @@
 //! | one block | two block hashes, or other records in the end, on the first page or on those after it; fewer than a discarded reading received | `PaginationDriftError` | `one_block.rs` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` | `heights.rs` |
 //! | order | a record above those that an earlier run returned | a reason | `heights.rs` |
+//! | order | records between two that an earlier run returned next to each other | a reason | `distances.rs` |
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason | `forks.rs` |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason | `blocks.rs` |
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
@@ -19,7 +20,7 @@
 //! | heights | blocks whose heights are not consecutive | a reason | `heights.rs` |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
-//! | end | a record that was not returned with the others of its block; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
+//! | end | a record that was not returned with the others of its block, also of those that an earlier run received; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
 //! | end | fewer equal records than one response showed | `PaginationDriftError` | `copies.rs` |
 //! | end | the first record of a discarded reading, where others of its block were returned | `PaginationDriftError` | `returned.rs` |
 //! | end | no record, although a response had some | `PaginationDriftError` | `list/conclusion.rs` |
@@ -38,6 +39,7 @@
 mod arguments;
 mod blocks;
 mod copies;
+mod distances;
 mod first_rows;
 mod forks;
 mod growth;
@@ -71,4 +73,6 @@ pub use list::ListAudit;
 pub use numbers::check_count;
 pub use pages::{page_of_both, records_before};
 pub use repeats::Repeat;
+pub use strays::{STRAYS_IN_CURSOR, Stray};
 pub use subject::{AcceptedRows, End, Subject};
+pub use unreturned::{PAIRS_IN_CURSOR, Pair};

@@ -3,19 +3,24 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::forks::{BlockOfRow, Forks};
 use super::known_keys::KnownKeys;
 use crate::message::{Hint, Message};
+use crate::query::hashed::HashedSet;
 use crate::query::snapshot::Rows;
 
 /// Records that are kept.
 pub(super) const KEPT: usize = 1_024;
+/// Records of them that a cursor has: it stays a few kilobytes long.
+pub const STRAYS_IN_CURSOR: usize = 32;
 
 /// A record in a response.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sighting {
     pub block: BlockOfRow,
-    /// Number of the response; 0 for those of a reading that was discarded.
+    /// Number of the response; 0 for those of a reading that was discarded, and of an earlier run.
     pub received: u64,
 }
 
@@ -30,10 +35,27 @@ impl Sighting {
 #[derive(Debug, Default)]
 pub struct Strays(VecDeque<Stray>);
 
-#[derive(Clone, Copy, Debug)]
-struct Stray {
+/// One of these records.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "StrayInCursor", from = "StrayInCursor")]
+pub struct Stray {
     key: u64,
     seen: Sighting,
+}
+
+/// Key, height and block of a record.
+type StrayInCursor = (u64, i64, u64);
+
+impl From<Stray> for StrayInCursor {
+    fn from(Stray { key, seen }: Stray) -> Self {
+        (key, seen.block.height, seen.block.hash)
+    }
+}
+
+impl From<StrayInCursor> for Stray {
+    fn from((key, height, hash): StrayInCursor) -> Self {
+        Self { key, seen: Sighting { block: BlockOfRow { height, hash }, received: 0 } }
+    }
 }
 
 /// The returned records, and the heights of which all were returned: those above `lowest` and below `newest`.
@@ -49,10 +71,13 @@ pub struct ReadHeights<'a> {
 
 impl ReadHeights<'_> {
     /// True if the list has to have a record that was seen in a response, since it has others of the block.
-    pub fn must_have(self, Sighting { block, received }: Sighting) -> bool {
-        // Others of the newest height may have been listed since.
-        let is_settled = block.height < self.newest || received <= self.began_after && block.height == self.newest;
-        self.lowest < block.height && is_settled && self.forks.have(block)
+    pub fn must_have(self, seen: Sighting) -> bool {
+        self.lowest < seen.block.height && self.is_of_list(seen) && self.forks.have(seen.block)
+    }
+
+    /// False if the record may have been added to the newest height since the list began.
+    fn is_of_list(self, Sighting { block, received }: Sighting) -> bool {
+        block.height < self.newest || received <= self.began_after && block.height == self.newest
     }
 
     fn lacks(self, Stray { key, seen }: Stray) -> bool {
@@ -66,6 +91,15 @@ impl ReadHeights<'_> {
 }
 
 impl Stray {
+    fn of_earlier_reading(self) -> Self {
+        Self { seen: self.seen.of_earlier_reading(), ..self }
+    }
+
+    /// A row that is returned after a cursor.
+    pub fn after_cursor(rows: &dyn Rows, row: usize) -> Option<Self> {
+        Some(Self::from((rows.key(row), rows.height(row)?, rows.block(row)?)))
+    }
+
     fn of(rows: &dyn Rows, row: usize, forks: &Forks, received: u64) -> Option<Self> {
         Some(Self { key: rows.key(row), seen: Sighting { block: forks.block_of(rows, row)?, received } })
     }
@@ -74,7 +108,20 @@ impl Stray {
 impl Strays {
     /// These records in a reading of the same list that takes the place of the one that received them.
     pub fn of_earlier_reading(self) -> Self {
-        Self(self.0.into_iter().map(|stray| Stray { seen: stray.seen.of_earlier_reading(), ..stray }).collect())
+        Self(self.0.iter().map(|stray| stray.of_earlier_reading()).collect())
+    }
+
+    /// Those that an earlier run received and did not return.
+    pub fn of_earlier_run(strays: &[Stray]) -> Self {
+        Self(strays.iter().copied().collect())
+    }
+
+    /// Those that a run which continues this one has to return, if it returns others of their blocks.
+    pub fn open(&self, read: ReadHeights<'_>) -> Vec<Stray> {
+        let mut keys = HashedSet::default();
+        let is_of_list = |stray: &&Stray| read.is_of_list(stray.seen) && !read.known.contains(stray.key);
+        let open = self.0.iter().filter(is_of_list).filter(|stray| keys.insert(stray.key));
+        open.take(STRAYS_IN_CURSOR).map(|stray| stray.of_earlier_reading()).collect()
     }
 
     /// Takes rows of the response with this number that are not returned.

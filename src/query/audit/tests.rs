@@ -67,11 +67,12 @@ const LIST: Subject = Subject {
 };
 const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
 const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
+const READ_ON: End = End { drift: 0, page_rows: 3, extent: Extent::Reachable };
 const WHOLE: End = End { drift: 0, page_rows: 3, extent: Extent::Whole };
 
 /// The reasons of an audit, one after another.
 fn doubts(audit: &ListAudit) -> String {
-    audit.doubts().iter().map(ToString::to_string).collect()
+    audit.doubts(&READ_ON).iter().map(ToString::to_string).collect()
 }
 
 /// Records of one block and one height.

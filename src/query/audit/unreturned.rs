@@ -5,6 +5,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::first_rows::FirstRows;
 use super::known::Known;
 use super::pages::{page_of_both, records_before};
@@ -15,14 +17,17 @@ use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Pairs that are kept: those of the pages that can be in flight together, and as many of returned records.
 const KEPT: usize = 1_024;
+/// Pairs of them that a cursor has.
+pub const PAIRS_IN_CURSOR: usize = 8;
 /// Requests for a place that the responses do not show.
 const MAX_LOOKS: u32 = 8;
 /// Pages of returned records after which others have taken the place: a list that grows has it further down.
 const MAX_PASSED: u32 = 3;
 
 /// A record, and the one below it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pair {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pair {
     above: u64,
     below: u64,
     /// Offset of the upper one.
@@ -39,15 +44,23 @@ struct Pair {
     height: Option<i64>,
     /// Height of the lower one, if the chain that has the upper one has it as well: both show their blocks, or none does.
     chain_height: Option<i64>,
+    /// True if an earlier run returned the upper one.
+    is_of_earlier_run: bool,
 }
 
 impl Pair {
+    /// True if the upper record comes before that offset.
+    pub fn is_below_one_before(&self, offset: u64) -> bool {
+        self.offset < offset
+    }
+
     /// True if the upper record was returned and the one below it was not.
     fn is_open(&self, known: Known<'_>) -> bool {
         // One that is newer than the returned records may be below a record that is equal to one of them.
         let may_be_below_other = self.is_ambiguous || known.has_equal && !self.is_below_returned;
-        !(may_be_below_other && known.may_be_newer(self.height))
-            && known.lacks_below(self.above, self.below)
+        let may_be_returned = known.contains(self.below) || may_be_below_other && known.may_be_newer(self.height);
+        !may_be_returned
+            && (self.is_of_earlier_run || known.contains(self.above))
             && known.is_wanted_below(self.max_offset, self.height)
     }
 }
@@ -95,6 +108,25 @@ impl Unreturned {
         });
         let first_rows = FirstRows::after(discarded.first_rows);
         Self { pairs: pairs.collect(), first_rows, is_continued: true, ..Self::new(has_blocks) }
+    }
+
+    /// Takes pairs that an earlier run did not return whole.
+    #[must_use]
+    pub fn with_pairs(self, pairs: &[Pair]) -> Self {
+        let has_blocks = self.has_blocks;
+        let pairs = pairs.iter().map(|pair| Pair {
+            // Without their blocks, a reorganization may have moved or removed records.
+            chain_height: pair.chain_height.filter(|_| has_blocks),
+            discarded_offset: None,
+            is_of_earlier_run: true,
+            ..*pair
+        });
+        Self { pairs: pairs.collect(), ..self }
+    }
+
+    /// The pairs of which the upper record was returned and the one below it was not.
+    pub fn open(&self, known: Known<'_>) -> Vec<Pair> {
+        self.pairs.iter().filter(|pair| pair.is_open(known)).copied().collect()
     }
 
     /// Takes records that are about to be returned: their rows, and the offset that the first row of the response has.

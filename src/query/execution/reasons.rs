@@ -100,7 +100,7 @@ pub(super) fn at_window(query: &Query, name: &str, records: u64, total: Option<u
 
 /// Reasons why a slice that ended is incomplete, since responses contradict each other.
 pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
-    let mut reasons = fetcher.audit.doubts();
+    let mut reasons = fetcher.doubts();
     let records = fetcher.list.returned();
     // More records than can be paged through are no contradiction: `limits` reports them. Nor are more than were wanted.
     let may_have_more = fetcher.was_stopped() || is_at_cap(query, fetcher);

@@ -13,7 +13,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;
 use crate::interface::ApiErrorKind;
-use crate::message::counted;
+use crate::message::{Message, counted};
 use crate::planted::Bug;
 use crate::query::audit::{self, AcceptedRows, ListAudit, ReaderState};
 use crate::query::request::Query;
@@ -107,7 +107,9 @@ impl SliceFetcher {
             let audit = audit.after_first_page(cursor.list.first_page()).after_short_page(cursor.list.short_page());
             let audit = audit.between(cursor.list.ends());
             let height = cursor.height.filter(|_| cursor.offset > 0);
-            fetcher.audit = audit.below(height).after_block(cursor.block).with_repeats(&cursor.repeats);
+            let audit = audit.below(height).after_block(cursor.block);
+            let audit = audit.with_repeats(&cursor.repeats);
+            fetcher.audit = audit.with_strays(&cursor.strays).with_pairs(&cursor.pairs);
         } else {
             let key = cursor.latest.first().copied();
             let key_of_all = cursor.latest.get(1).copied();
@@ -287,6 +289,11 @@ impl SliceFetcher {
             )));
         }
         self.audit.on_end(&self.audited_end()).map_err(|contradiction| self.contradicted(contradiction))
+    }
+
+    /// Contradictions of the list so far that are no errors.
+    pub fn doubts(&self) -> Vec<Message> {
+        self.audit.doubts(&self.audited_end())
     }
 
     /// True if the list, which was read to its end, lacks records that other responses of the run showed.

@@ -14,7 +14,7 @@ use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
-use crate::query::audit::{Latest, Repeat};
+use crate::query::audit::{Latest, PAIRS_IN_CURSOR, Pair, Repeat, STRAYS_IN_CURSOR, Stray};
 use crate::query::request::{Arg, Members, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
@@ -63,6 +63,12 @@ pub struct Cursor {
     /// Records that were returned twice and are still to be proven to be two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) repeats: Vec<Repeat>,
+    /// Records that were received and are not before the position.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::query) strays: Vec<Stray>,
+    /// Records that were received below returned ones and not returned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::query) pairs: Vec<Pair>,
     /// Reasons why the result is incomplete so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) reasons: Vec<Message>,
@@ -155,7 +161,7 @@ impl Cursor {
     /// | version, call, deployment, chain | never: those of the set |
     /// | arguments | if times were replaced by heights |
     /// | options | if they differ from those of the set |
-    /// | keys of the latest records | the list's share of those that a cursor has |
+    /// | keys of the latest records, received records | the list's share of those that a cursor has |
     pub(in crate::query) fn within(self, set: &Self, member: &Query, lists: usize) -> Self {
         // Heights in place of times are its own.
         let is_resolved = self.arguments != *member.args();
@@ -168,6 +174,8 @@ impl Cursor {
             arguments: if is_resolved { self.arguments } else { Arc::default() },
             options: if options == set.options { Options::default() } else { options },
             latest: Latest::of_one_list(self.latest, lists),
+            strays: self.strays.into_iter().take(STRAYS_IN_CURSOR / lists).collect(),
+            pairs: self.pairs.into_iter().take((PAIRS_IN_CURSOR / lists).max(1)).collect(),
             ..self
         }
     }

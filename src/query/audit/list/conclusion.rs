@@ -3,8 +3,9 @@
 use super::ListAudit;
 use crate::message::Message;
 use crate::query::audit::returned::Returned;
-use crate::query::audit::strays::ReadHeights;
+use crate::query::audit::strays::{ReadHeights, Stray};
 use crate::query::audit::subject::{End, Extent};
+use crate::query::audit::unreturned::Pair;
 use crate::query::snapshot::ListKind;
 
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
@@ -61,6 +62,17 @@ impl ListAudit {
         !self.returned.is_continued && keys.any(|key| !self.returned.keys.contains(key))
     }
 
+    /// Records for a cursor that were received and not returned; `None` if no record has to be returned with others.
+    pub fn open_strays(&self) -> Option<Vec<Stray>> {
+        let read = self.heights_read().filter(|_| self.subject.has_blocks)?;
+        Some(self.strays.open(read))
+    }
+
+    /// For a cursor: records below a returned one that were received and not returned.
+    pub fn open_pairs(&self) -> Vec<Pair> {
+        self.unreturned.open(self.returned.known(Extent::Whole))
+    }
+
     /// The heights of a list in descending order of which all records were returned.
     pub(super) fn heights_read(&self) -> Option<ReadHeights<'_>> {
         let (newest, lowest) = (self.returned.newest?, self.heights.lowest()?);
@@ -84,16 +96,17 @@ impl ListAudit {
         self.forks.doubtful_height()
     }
 
-    /// Contradictions that are no error, as reasons.
-    pub fn doubts(&self) -> Vec<Message> {
+    /// Contradictions that are no error, as reasons, of a list that has ended or is read so far.
+    pub fn doubts(&self, end: &End) -> Vec<Message> {
         let doubts = [
             self.forks.reason(),
             self.forks.doubtful_height(),
             self.heights.gaps(),
+            self.distances.reason(),
             self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
             self.unreturned.reason(self.min_due_height()),
-            self.heights_read().and_then(|read| self.strays.reason(read)),
+            self.heights_read_to(end).and_then(|read| self.strays.reason(read)),
             self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
             self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
         ];

@@ -3,12 +3,13 @@
 use super::ListAudit;
 use crate::interface::Order;
 use crate::query::audit::copies::Copies;
+use crate::query::audit::distances::Distances;
 use crate::query::audit::heights::Heights;
 use crate::query::audit::lengths::Lengths;
 use crate::query::audit::repeats::{Repeat, Repeats};
 use crate::query::audit::short_pages::ShortPages;
-use crate::query::audit::strays::Strays;
-use crate::query::audit::unreturned::Unreturned;
+use crate::query::audit::strays::{Stray, Strays};
+use crate::query::audit::unreturned::{Pair, Unreturned};
 use crate::query::snapshot::ListKind;
 
 impl ListAudit {
@@ -18,8 +19,13 @@ impl ListAudit {
         if self.subject.kind == ListKind::Fixed {
             self.one_block.set_first_page(first_page);
         } else {
-            let returned = first_page.iter().filter(|(offset, _)| *offset < self.returned.next);
-            self.returned.of_first_page = returned.map(|(_, key)| *key).collect();
+            let returned = first_page.iter().copied().filter(|(offset, _)| *offset < self.returned.next);
+            self.returned.of_first_page = returned.clone().map(|(_, key)| key).collect();
+            if self.subject.order == Order::NewestFirst {
+                let latest = self.returned.latest.keys().iter().copied();
+                let latest = (0..self.returned.next).rev().zip(latest.rev());
+                self.distances = Distances::of_earlier_run(returned.chain(latest));
+            }
             self.growth.begin(first_page);
         }
         self
@@ -65,6 +71,18 @@ impl ListAudit {
             self.one_block.set_block(hash);
         }
         self
+    }
+
+    /// Takes records that an earlier run received and did not return.
+    #[must_use]
+    pub fn with_strays(self, strays: &[Stray]) -> Self {
+        Self { strays: Strays::of_earlier_run(strays), ..self }
+    }
+
+    /// Takes records that an earlier run received below returned ones, and did not return.
+    #[must_use]
+    pub fn with_pairs(self, pairs: &[Pair]) -> Self {
+        Self { unreturned: self.unreturned.with_pairs(pairs), ..self }
     }
 
     /// Takes the records at the ends of a partition, by offset and key.

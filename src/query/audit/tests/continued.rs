@@ -1,7 +1,7 @@
 //! Lists of which an earlier run returned records.
 
 use super::*;
-use crate::query::audit::Latest;
+use crate::query::audit::{Latest, Stray};
 
 /// The records of a page, each a key, all of one height and block.
 fn of_height(height: i64, keys: impl IntoIterator<Item = u64>) -> Page {
@@ -89,6 +89,86 @@ fn record_of_the_last_height_of_an_earlier_run_is_missed() {
     // All records that were returned are of one height: the list may have a newer one of it.
     let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
     assert!(!read(of_one_height, 99));
+}
+
+#[test]
+fn record_that_an_earlier_run_received_is_missed_among_others_of_its_block() {
+    let earlier = |returned: std::ops::Range<usize>| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take_as(&mut audit, PageRequest::first(3), &of_height(7, [99]), 3, None, 0..0).unwrap();
+        let rows = Page(vec![(1, 8, 8), (2, 8, 8), (99, 7, 7)]);
+        take_as(&mut audit, PageRequest::first(3), &rows, 3, None, returned).unwrap();
+        audit.open_strays().unwrap()
+    };
+    let reads = |strays: &[Stray], key| {
+        let mut audit = continued().with_strays(strays);
+        take(&mut audit, 5, &Page(vec![(key, 7, 7), (14, 6, 6)]), 5).unwrap();
+        !doubts(&audit).contains("a record of height 7 that was not returned")
+    };
+    assert!(!reads(&earlier(0..2), 13) && reads(&earlier(0..2), 99));
+    assert_eq!(earlier(0..3), []);
+    // It is as if it had been received before the first page was requested.
+    let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
+    let mut audit = of_one_height.with_strays(&earlier(0..2));
+    take(&mut audit, 2, &Page(vec![(13, 7, 7), (14, 6, 6)]), 2).unwrap();
+    assert!(doubts(&audit).contains("a record of height 7 that was not returned"), "{}", doubts(&audit));
+}
+
+#[test]
+fn record_below_one_that_an_earlier_run_returned_is_looked_for() {
+    let mut earlier = ListAudit::new(LIST, 0, &[]);
+    take(&mut earlier, 1, &of_height(8, 1..=2), 5).unwrap();
+    take_as(&mut earlier, PageRequest::first(3), &Page(vec![(1, 8, 8), (99, 8, 8), (2, 8, 8)]), 5, None, 0..0).unwrap();
+    let pairs = earlier.open_pairs();
+    assert_eq!((pairs.len(), pairs[0].is_below_one_before(1), pairs[0].is_below_one_before(0)), (1, true, false));
+    // The upper one is far above those that the cursor has.
+    let continued = || ListAudit::new(LIST, 900, &Vec::from_iter(3..=12)).below(Some(7)).with_pairs(&pairs);
+    let looks = |shown: &Page| {
+        let mut audit = continued();
+        take(&mut audit, 300, &of_height(6, [13, 14]), 300).unwrap();
+        assert_eq!(audit.next_request(&WHOLE).unwrap().page, 1);
+        (look(&mut audit, shown, 300).is_err(), audit.is_open(&WHOLE), doubts(&audit).contains("of height 8 below one"))
+    };
+    assert_eq!(looks(&of_height(8, [1, 99])), (true, true, false));
+    assert_eq!(looks(&of_height(8, [1, 2])), (false, false, true));
+}
+
+#[test]
+fn records_between_two_that_an_earlier_run_returned_are_a_reason() {
+    let read = |shown: &[u64]| {
+        let first_page = vec![(0, 1), (1, 2), (99, 3)];
+        let mut audit = ListAudit::new(LIST, 6, &[2, 4, 5, 6]).after_first_page(first_page).below(Some(7));
+        // The last two have one height.
+        let rows = shown.iter().map(|key| (*key, 20 - (*key % 10).min(5) as i64, 1));
+        take_as(&mut audit, PageRequest::first(20), &Page(rows.collect()), 3, None, shown.len()..shown.len()).unwrap();
+        doubts(&audit).contains("between two that an earlier run returned")
+    };
+    // Of those that were returned, the third is not known.
+    for (shown, is_contradicted) in [
+        (&[1, 2, 13, 4, 5, 6][..], false),
+        (&[10, 11, 1, 2, 13, 4, 5, 6], false),
+        (&[1, 2, 4, 5, 6], false),
+        (&[1, 2, 13, 23, 4, 5, 6], true),
+        (&[1, 12, 13, 14, 5, 6], false),
+        (&[1, 12, 13, 14, 15, 25, 6], true),
+        (&[4, 14, 5], true),
+        // Of these two, another one may be equal to the upper one.
+        (&[5, 15, 6], false),
+        (&[5, 5, 6], false),
+        (&[13, 4, 14], false),
+    ] {
+        assert_eq!(read(shown), is_contradicted, "{shown:?}");
+    }
+}
+
+#[test]
+fn record_that_may_be_newer_is_not_kept_for_the_next_run() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &Page(vec![(1, 9, 9), (2, 8, 8)]), 2).unwrap();
+    take_as(&mut audit, PageRequest::first(2), &Page(vec![(99, 9, 9), (98, 8, 8)]), 2, None, 0..0).unwrap();
+    assert_eq!(audit.open_strays().unwrap().len(), 1);
+    let without_blocks = ListAudit::new(Subject { has_blocks: false, ..LIST }, 0, &[]);
+    assert_eq!(without_blocks.open_strays(), None);
 }
 
 #[test]

@@ -225,7 +225,9 @@ impl Delivery<'_> {
                     after: self.current.latest.clone(),
                     has_falling_heights: self.fetcher.audit.has_falling_heights(),
                     repeats: self.fetcher.audit.open_repeats().to_vec(),
-                    doubts: self.fetcher.audit.doubts(),
+                    strays: self.fetcher.audit.open_strays(),
+                    pairs: self.fetcher.audit.open_pairs(),
+                    doubts: self.fetcher.doubts(),
                 };
                 Checkpoint::after(list, rows)
             }

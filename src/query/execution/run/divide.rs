@@ -240,7 +240,7 @@ impl Run {
         let Dividing::Cut { sample, division } = &mut self.dividing else { return };
         let sample = std::mem::take(sample);
         let division = division.clone();
-        for reason in self.fetchers.pop_front().into_iter().flat_map(|fetcher| fetcher.audit.doubts()) {
+        for reason in self.fetchers.pop_front().into_iter().flat_map(|fetcher| fetcher.doubts()) {
             self.output.report.add_contradiction(reason);
         }
         log::emit(log::Level::Debug, || {

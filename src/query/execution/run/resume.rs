@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::{Latest, Repeat};
+use crate::query::audit::{Latest, PAIRS_IN_CURSOR, Pair, Repeat, STRAYS_IN_CURSOR, Stray};
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Division, Report, Resume, SharedReport, key_of_all};
 use crate::query::snapshot::{ListCheckpoint, Rows};
@@ -48,6 +48,10 @@ pub(super) struct ListPage {
     pub has_falling_heights: bool,
     /// Records of it that the audit has still to prove to be two.
     pub repeats: Vec<Repeat>,
+    /// Records that the audit has received and that were not returned; `None` if it compares none with another run.
+    pub strays: Option<Vec<Stray>>,
+    /// Records below returned ones that the audit has received and that were not returned.
+    pub pairs: Vec<Pair>,
     /// Contradictions of the list so far that are no errors.
     pub doubts: Vec<Message>,
 }
@@ -144,6 +148,13 @@ impl ListPage {
         latest.push(&self.received, 0..row);
         latest.keys().to_vec()
     }
+
+    /// Records that were received and are not before a received row.
+    fn strays_after(&self, row: usize) -> Vec<Stray> {
+        let Some(strays) = &self.strays else { return Vec::new() };
+        let following = (row..self.received.rows()).filter_map(|row| Stray::after_cursor(&self.received, row));
+        strays.iter().copied().chain(following).take(STRAYS_IN_CURSOR).collect()
+    }
 }
 
 impl Resume for ListPage {
@@ -180,6 +191,9 @@ impl Resume for ListPage {
             at.block = height.zip(Rows::block(&self.received, last));
         }
         at.repeats = repeats.collect();
+        at.strays = self.strays_after(rows);
+        let pairs = self.pairs.iter().filter(|pair| pair.is_below_one_before(at.offset));
+        at.pairs = pairs.take(PAIRS_IN_CURSOR).copied().collect();
         at.reasons.clone_from(&self.doubts);
         self.page.reported(at, row)
     }

@@ -5,7 +5,7 @@ use super::super::{End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpe
 use super::adversary::Adversary;
 use super::bounds::{Bounds, Rates};
 use super::choices::Choices;
-use super::served::{Record, Served, Slice};
+use super::served::{Record, Served, Slice, continued};
 use crate::interface::Order;
 use crate::message::Hint;
 use crate::query::audit::{self, ListAudit, Subject};
@@ -331,8 +331,8 @@ impl<'a> World<'a> {
                 let spec = ListSpec { first_page, wanted: wanted.map(|wanted| wanted as u64), ..spec };
                 reader = ListReader::resumed(spec, got.len() as u64, &checkpoint);
                 let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
-                audit = ListAudit::new(self.subject(reader.spec()), got.len() as u64, &latest)
-                    .after_first_page(checkpoint.first_page());
+                let next = ListAudit::new(self.subject(reader.spec()), got.len() as u64, &latest);
+                audit = continued(&audit, next.after_first_page(checkpoint.first_page()), &fresh[taken..], got.len());
             }
         }
         if let Some(error) = reader.error() {
@@ -353,7 +353,8 @@ impl<'a> World<'a> {
         let is_right = match self.bounds.defect {
             Some(defect) => {
                 self.adversary.is_right(defect, &self.states, &got, wanted.unwrap_or(usize::MAX))
-                    && !(deaths == 0 && audit.doubts().is_empty() && self.adversary.showed_another_between(&got))
+                    && !(audit.doubts(&audit::End::of(&reader, has_all)).is_empty()
+                        && self.adversary.showed_another_between(&got))
             }
             None => self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer),
         };

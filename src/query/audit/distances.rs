@@ -1,0 +1,54 @@
+//! `Distances`: records that an earlier run returned, by their offsets. A response of another run that shows two of them farther
+//! apart shows records between them that were not returned.
+
+use super::repeats::count;
+use crate::message::{Hint, Message};
+use crate::query::hashed::HashedMap;
+use crate::query::snapshot::Rows;
+
+#[derive(Debug, Default)]
+pub struct Distances {
+    /// Offsets by keys, of records that are equal to no other one.
+    offsets: HashedMap<Option<u64>>,
+    are_contradicted: bool,
+}
+
+impl Distances {
+    /// Records by offset and key.
+    pub fn of_earlier_run(returned: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut offsets = HashedMap::default();
+        for (offset, key) in returned {
+            let known = offsets.entry(key).or_insert(Some(offset));
+            *known = known.filter(|known| *known == offset);
+        }
+        Self { offsets, are_contradicted: false }
+    }
+
+    pub fn on_response(&mut self, rows: &dyn Rows) {
+        if self.offsets.is_empty() || self.are_contradicted {
+            return;
+        }
+        let keys = rows.keys();
+        // Equal records have one height: with all of it above or below another record, a response shows all of them.
+        let is_single = |key: u64| count(key, &keys) == 1;
+        let mut upper = None;
+        let mut latest: Option<(Option<i64>, i64)> = None;
+        for (row, key) in keys.iter().copied().enumerate() {
+            let Some(offset) = self.offsets.get(&key).copied().flatten().filter(|_| is_single(key)) else { continue };
+            let height = rows.height(row);
+            let place = row as i64 - offset.cast_signed();
+            if let Some((_, place)) = latest.filter(|(above, _)| *above != height) {
+                upper = Some(place);
+            }
+            // A lesser distance is one of records that the list has lost.
+            self.are_contradicted |= upper.is_some_and(|upper| place > upper);
+            latest = Some((height, place));
+        }
+    }
+
+    pub fn reason(&self) -> Option<Message> {
+        let reason = "A response showed records between two that an earlier run returned next to each other: a part of the \
+                      service may have lacked them, or the chain was reorganized";
+        self.are_contradicted.then(|| Message::new(reason).hint(Hint::RunAgain))
+    }
+}
