@@ -1,4 +1,4 @@
-"""What a run has fetched and not written: the buffer of the core, and the rows that were taken from it."""
+"""Rows that a run has fetched and not written: the buffer of the core, and what was taken from it."""
 
 from __future__ import annotations
 
