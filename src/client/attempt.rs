@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::empty::{BelievedEmpty, RepeatedPage};
 use super::error::Error;
-use super::expectation::Expectation;
+use super::get_request::{Expectation, GetRequest};
 use super::log::{self, Level};
 use super::observation::Observation;
 use super::response::Unclassified;
@@ -112,13 +112,12 @@ impl Client {
     /// Sends a request once, and tells the rate limiter, the account and the log what came of it.
     pub(super) async fn attempt(
         &self,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
+        request: &GetRequest,
         attempts: u32,
         admission: Admission,
         observation: &mut Option<Observation>,
     ) -> Result<Fetched, FailedAttempt> {
+        let GetRequest { endpoint, target, expectation } = request;
         let interaction = self.interact(target, admission).await.map_err(|error| {
             if let Some(Observation { report, .. }) = &mut *observation {
                 report.error = Some("cassette");
@@ -140,12 +139,12 @@ impl Client {
             attempts,
             mask: |text: &[u8]| self.inner.shared.account.redact(text, &signature),
         };
-        let classified = process::long_if(bytes, || unclassified.classify(expectation));
+        let classified = process::long_if(bytes, || unclassified.classify(*expectation));
         event.note_response(&response, &classified, observation.as_mut());
         match classified {
             Ok(page) => {
                 if !replayed {
-                    self.on_page_response(&page, expectation, sent, bytes);
+                    self.on_page_response(&page, *expectation, sent, bytes);
                 }
                 Ok(event.fetched(page, bytes))
             }

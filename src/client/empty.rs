@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::expectation::Expectation;
+use super::get_request::GetRequest;
 use crate::columns::Columns;
-use crate::interface::Endpoint;
 use crate::process::ForkSafeMutex;
 
 /// Wait before the first repetition; it doubles with each. Services count requests over a second as a rule, so that two
@@ -44,9 +43,7 @@ pub enum BelievedEmpty {
 /// A request for a page that had records.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
-    pub endpoint: &'static Endpoint,
-    pub target: String,
-    pub expectation: Expectation,
+    pub request: GetRequest,
     /// Records that are the same whenever they are requested: those of a look-up or of one block.
     pub fixed: Option<Columns>,
 }
@@ -206,6 +203,7 @@ impl EmptyResponses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Expectation;
     use crate::columns::Projection;
     use crate::interface::ENDPOINTS;
 
@@ -218,7 +216,8 @@ mod tests {
             is_fixed: false,
             projection: Projection::ALL,
         };
-        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation, fixed: None })
+        let request = GetRequest { endpoint: &ENDPOINTS[0], target: "/".into(), expectation };
+        Some(Control { request, fixed: None })
     }
 
     /// Repetitions until a request at `sent` is believed or compared with a control request.

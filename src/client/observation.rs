@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
 use super::Client;
+use super::get_request::GetRequest;
 use super::log::{self, Context};
-use crate::interface::Endpoint;
 
 /// One attempt of a request, sent or replayed, after its end.
 #[derive(Clone, Debug)]
@@ -48,18 +48,13 @@ pub(super) struct Observation {
 
 impl Client {
     /// Begins the report of an attempt, if there is an active observer.
-    pub(super) fn observe(
-        &self,
-        endpoint: &Endpoint,
-        target: &str,
-        number: u32,
-        waited: Duration,
-    ) -> Option<Observation> {
+    pub(super) fn observe(&self, request: &GetRequest, number: u32, waited: Duration) -> Option<Observation> {
         self.inner.shared.environment.observer.as_ref().filter(|observer| observer.is_active())?;
         let settings = self.settings();
-        let path = target.split_once('?').map_or(target, |(path, _)| path);
+        let target = &request.target;
+        let path = target.split_once('?').map_or(target.as_str(), |(path, _)| path);
         let report = AttemptReport {
-            endpoint: endpoint.name,
+            endpoint: request.endpoint.name,
             url: format!("{}{path}", settings.origin.as_str().trim_end_matches('/')),
             number,
             started: self.now(),

@@ -9,9 +9,8 @@ use tokio::time::Instant;
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
 use super::empty::{BelievedEmpty, Control, RepeatedPage, Verdict};
-use super::empty_again::EmptyRequest;
 use super::error::{Error, Phase};
-use super::expectation::Expectation;
+use super::get_request::{Expectation, GetRequest};
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
 use super::send::Admission;
@@ -32,7 +31,7 @@ struct Attempts {
     is_last: bool,
     /// Records of control requests, and what these requests returned before.
     repeated: Vec<RepeatedPage>,
-    /// Time of sending of the first of them.
+    /// Time of sending of the first request whose response was empty.
     first_empty: Option<Instant>,
     /// True once a response was empty that had to have records.
     was_emptied: bool,
@@ -55,26 +54,15 @@ enum Repetition {
 
 impl Client {
     /// Requests one page until it arrives, or until another attempt cannot help. Calls `on_send` for every attempt.
-    pub async fn get(
-        &self,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
-        on_send: &(dyn Fn() + Sync),
-    ) -> Result<Fetched, Error> {
-        self.get_after(Attempts::default(), endpoint, target, expectation, on_send).await
+    pub async fn get(&self, request: &GetRequest, on_send: &(dyn Fn() + Sync)) -> Result<Fetched, Error> {
+        self.get_after(Attempts::default(), request, on_send).await
     }
 
     /// Requests a page once more whose response was empty. If it still is, returns when that request was sent, and whether it was
     /// replayed.
-    pub(super) async fn get_again(
-        &self,
-        request: &EmptyRequest,
-        on_send: &(dyn Fn() + Sync),
-    ) -> Option<(Instant, bool)> {
-        let EmptyRequest { endpoint, target, expectation } = request;
+    pub(super) async fn get_again(&self, request: &GetRequest, on_send: &(dyn Fn() + Sync)) -> Option<(Instant, bool)> {
         let attempts = Attempts { is_last: true, ..Attempts::default() };
-        let fetched = self.get_after(attempts, endpoint, target, *expectation, on_send).await.ok()?;
+        let fetched = self.get_after(attempts, request, on_send).await.ok()?;
         if fetched.believed_empty == Some(BelievedEmpty::Repeated) {
             return Some((fetched.sent, fetched.replayed));
         }
@@ -85,11 +73,10 @@ impl Client {
     async fn get_after(
         &self,
         mut attempts: Attempts,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
+        request: &GetRequest,
         on_send: &(dyn Fn() + Sync),
     ) -> Result<Fetched, Error> {
+        let GetRequest { target, expectation, .. } = request;
         let settings = self.settings();
         let max_retries = if Bug::RetriesUnbounded.is_planted() { u32::MAX } else { settings.max_retries };
         let policy = Policy { max_retries, deadline: settings.deadline };
@@ -101,21 +88,21 @@ impl Client {
             attempts.sent += 1;
             on_send();
             let started = Instant::now();
-            let Some(outcome) = self.attempt_in_time(endpoint, target, expectation, &attempts, admission).await else {
+            let Some(outcome) = self.attempt_in_time(request, &attempts, admission).await else {
                 self.record_deadline(target)?;
-                return Err(self.deadline_exceeded(endpoint, attempts.sent));
+                return Err(self.deadline_exceeded(request.endpoint, attempts.sent));
             };
             attempts.spent += started.elapsed();
             let failed = match outcome {
                 Ok(mut fetched) => {
                     self.inner.shared.budget.deposit();
-                    if self.is_doubtful(expectation, &fetched.page) {
+                    if self.is_doubtful(*expectation, &fetched.page) {
                         match self.prepare_repetition(target, policy, &mut attempts, &fetched, on_send).await {
                             Repetition::Again => continue,
                             Repetition::Needless(believed) => fetched.believed_empty = believed,
                         }
                     } else {
-                        self.on_page(endpoint, target, expectation, &attempts, &fetched);
+                        self.on_page(request, &attempts, &fetched);
                         fetched.believed_empty =
                             expectation.is_counted_empty(&fetched.page).then_some(BelievedEmpty::Counted);
                     }
@@ -133,14 +120,12 @@ impl Client {
     /// Sends a request once. `None` if the deadline passed before its outcome.
     async fn attempt_in_time(
         &self,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
+        request: &GetRequest,
         attempts: &Attempts,
         admission: Admission,
     ) -> Option<Result<Fetched, FailedAttempt>> {
-        let mut observation = self.observe(endpoint, target, attempts.sent, admission.waited());
-        let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission, &mut observation);
+        let mut observation = self.observe(request, attempts.sent, admission.waited());
+        let attempt = self.attempt(request, attempts.sent, admission, &mut observation);
         let Some(deadline) = self.settings().deadline else { return Some(attempt.await) };
         let outcome = tokio::time::timeout(deadline.saturating_sub(attempts.spent), attempt).await.ok();
         if let (None, Some(observation)) = (&outcome, &mut observation) {
@@ -156,21 +141,14 @@ impl Client {
     }
 
     /// Notes the response to a request, and what it shows of empty responses before it.
-    fn on_page(
-        &self,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
-        attempts: &Attempts,
-        fetched: &Fetched,
-    ) {
+    fn on_page(&self, request: &GetRequest, attempts: &Attempts, fetched: &Fetched) {
         let empty_responses = &self.inner.shared.empty_responses;
         if fetched.page.columns.rows() > 0 {
             // The first page of a list has records as long as the list does.
-            let expectation = Expectation { must_have_rows: true, ..expectation };
+            let expectation = Expectation { must_have_rows: true, ..request.expectation };
             let is_first = expectation.page == 1;
             let fixed = expectation.is_fixed.then(|| fetched.page.columns.clone());
-            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation, fixed });
+            let control = is_first.then(|| Control { request: GetRequest { expectation, ..request.clone() }, fixed });
             empty_responses.on_records(control, fetched.sent);
             if attempts.was_emptied {
                 empty_responses.on_throttle();
@@ -204,7 +182,7 @@ impl Client {
         let mut verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
         // A replay has the control request, and as many repetitions as there were, if the recording has them.
         if let Verdict::Check(control) = &verdict
-            && !(fetched.replayed && self.is_played_out(&control.target))
+            && !(fetched.replayed && self.is_played_out(&control.request.target))
         {
             attempts.repeated.extend(self.check_control(control, on_send).await);
             verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
@@ -244,15 +222,15 @@ impl Client {
     /// Requests a page that had records, to see whether the service returns records now. Returns what it had and has, if
     /// that stays the same.
     pub(super) async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
-        let Control { endpoint, target, expectation, fixed } = control;
+        let Control { request, fixed } = control;
         let empty_responses = &self.inner.shared.empty_responses;
-        let Ok(admission) = self.admit(target, false).await else {
+        let Ok(admission) = self.admit(&request.target, false).await else {
             empty_responses.discard_control();
             return None;
         };
         on_send();
-        let mut observation = self.observe(endpoint, target, 1, admission.waited());
-        match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
+        let mut observation = self.observe(request, 1, admission.waited());
+        match self.attempt(request, 1, admission, &mut observation).await {
             Ok(fetched) => {
                 empty_responses.on_records(None, fetched.sent);
                 return fixed.clone().map(|before| RepeatedPage { before, after: fetched.page.columns });

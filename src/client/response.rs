@@ -3,7 +3,7 @@
 use http::header::LOCATION;
 
 use super::error::{ApiError, Error, Suspicion};
-use super::expectation::{Expectation, counts_none};
+use super::get_request::{Expectation, counts_none};
 use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{EmptyRequest, Error, Expectation};
+use crate::client::{Error, Expectation, GetRequest};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use crate::interface::{Order, Shape};
@@ -27,14 +27,9 @@ pub(super) async fn fetch(
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
-    let hashes = query.slices().hashes(slice).len() as u64;
-    let row_hint = if query.is_paged() { request.limit } else { hashes.max(LOOKUP_ROWS) } as usize;
-    let offset = request.position();
-    let expected = Expectation { row_hint, page: request.page, offset, must_have_rows, ..expectation(query) };
-    let target = query.target(slice, request.page, request.limit, request.height_bound);
+    let sent = get_request(query, slice, &request, must_have_rows);
     // Counted when it is sent: the run may be gone when the response arrives.
-    let fetched =
-        query.client().get(query.endpoint(), &target, expected, &|| report.update(|report| report.requests += 1)).await;
+    let fetched = query.client().get(&sent, &|| report.update(|report| report.requests += 1)).await;
     let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
     report.update(|report| {
         report.retries += u64::from(attempts.saturating_sub(1));
@@ -49,8 +44,7 @@ pub(super) async fn fetch(
         fetched => fetched?,
     };
     if let Some(believed) = fetched.believed_empty {
-        let request = EmptyRequest { endpoint: query.endpoint(), target, expectation: expected };
-        report.add_believed_empty(query.client().empty_responses(), believed, request);
+        report.add_believed_empty(query.client().empty_responses(), believed, sent);
     }
     confirm_empty(query, report).await;
     if fetched.repeated.iter().any(|page| lacks(&page.before, &page.after) || lacks(&page.after, &page.before)) {
@@ -61,6 +55,19 @@ pub(super) async fn fetch(
     }
     check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+/// The request for a page of a slice.
+pub(super) fn get_request(query: &Query, slice: u64, request: &PageRequest, must_have_rows: bool) -> GetRequest {
+    let PageRequest { page, limit, height_bound, .. } = *request;
+    let hashes = query.slices().hashes(slice).len() as u64;
+    let row_hint = if query.is_paged() { limit } else { hashes.max(LOOKUP_ROWS) } as usize;
+    let offset = request.position();
+    GetRequest {
+        endpoint: query.endpoint(),
+        target: query.target(slice, page, limit, height_bound),
+        expectation: Expectation { row_hint, page, offset, must_have_rows, ..expectation(query) },
+    }
 }
 
 /// Requests pages once more whose empty responses nothing has confirmed, as soon as a page with records is known.

@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
-use super::fetch::{confirm_empty, expectation};
-use crate::client::{EmptyRequest, Error, Expectation};
+use super::fetch::{confirm_empty, get_request};
+use crate::client::Error;
 use crate::decode::Page;
 use crate::process;
 use crate::query::request::{Options, Query};
 use crate::query::results::SharedReport;
+use crate::query::snapshot::PageRequest;
 
 /// One page of one slice.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +73,15 @@ impl Sampler {
 
     pub async fn fetch(&self, query: &Query, sample: Sample) -> Result<Page, Error> {
         let Sample { slice, page, limit, top } = sample;
-        let row_hint = if query.is_paged() { limit as usize } else { query.slices().hashes(slice).len().max(16) };
-        let offset = (page - 1) * limit;
-        let expected = Expectation { row_hint, page, offset, ..expectation(query) };
-        let target = query.target(slice, page, limit, top);
-        let fetched = match query.client().get(query.endpoint(), &target, expected, &|| ()).await {
+        let request = PageRequest { page, height_bound: top, ..PageRequest::first(limit) };
+        let request = get_request(query, slice, &request, false);
+        let fetched = match query.client().get(&request, &|| ()).await {
             Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
                 return Ok(Page::empty(query.endpoint().record()));
             }
             fetched => fetched?,
         };
         if let Some(believed) = fetched.believed_empty {
-            let request = EmptyRequest { endpoint: query.endpoint(), target, expectation: expected };
             self.report.add_believed_empty(query.client().empty_responses(), believed, request);
         }
         confirm_empty(query, &self.report).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::client::{BelievedEmpty, EmptyRequest, EmptyResponses};
+use crate::client::{BelievedEmpty, EmptyResponses, GetRequest};
 
 /// Requests with empty responses that are kept, to be sent again once a page with records is known.
 const KEPT_REQUESTS: usize = 1 << 10;
@@ -15,7 +15,7 @@ pub(super) struct BelievedResponses {
     confirmed: u64,
     pub unconfirmed: u64,
     /// The requests of these, until they are sent again.
-    to_confirm: Vec<EmptyRequest>,
+    to_confirm: Vec<GetRequest>,
     /// Page objects that counted none.
     counted: u64,
     /// The client's knowledge of such responses, if there were any.
@@ -42,7 +42,7 @@ impl BelievedResponses {
             && self.known.as_ref().is_some_and(|known| known.has_control() && !known.is_throttling())
     }
 
-    pub fn add(&mut self, known: &Arc<EmptyResponses>, response: BelievedEmpty, request: EmptyRequest) {
+    pub fn add(&mut self, known: &Arc<EmptyResponses>, response: BelievedEmpty, request: GetRequest) {
         match response {
             BelievedEmpty::Confirmed => self.confirmed += 1,
             BelievedEmpty::Repeated => {
@@ -56,7 +56,7 @@ impl BelievedResponses {
         self.known.get_or_insert_with(|| known.clone());
     }
 
-    pub fn take_unconfirmed(&mut self) -> Vec<EmptyRequest> {
+    pub fn take_unconfirmed(&mut self) -> Vec<GetRequest> {
         if self.can_be_confirmed() { std::mem::take(&mut self.to_confirm) } else { Vec::new() }
     }
 

@@ -11,7 +11,7 @@ use super::lookups::{Lookup, Lookups};
 use super::members::MembersReport;
 use super::report::{NOT_RETURNED, Report};
 use super::search_state::SearchState;
-use crate::client::{BelievedEmpty, EmptyRequest, EmptyResponses};
+use crate::client::{BelievedEmpty, EmptyResponses, GetRequest};
 use crate::columns::Columns;
 use crate::decode::Members;
 use crate::message::Message;
@@ -161,7 +161,7 @@ impl SharedReport {
         &self,
         known: &Arc<EmptyResponses>,
         response: BelievedEmpty,
-        request: EmptyRequest,
+        request: GetRequest,
     ) {
         let mut state = self.lock();
         state.believed.add(known, response, request);
@@ -173,7 +173,7 @@ impl SharedReport {
     }
 
     /// Returns the requests whose empty responses are unconfirmed, once, if they are several and can be confirmed now.
-    pub(in crate::query) fn take_unconfirmed(&self) -> Vec<EmptyRequest> {
+    pub(in crate::query) fn take_unconfirmed(&self) -> Vec<GetRequest> {
         self.lock().believed.take_unconfirmed()
     }
 

@@ -1,7 +1,18 @@
-//! `Expectation`: what a request asks for, by which its response is judged.
+//! `GetRequest`: a page that is requested, and what is expected of it.
 
 use crate::columns::Projection;
 use crate::decode::Page;
+use crate::interface::Endpoint;
+
+/// A request for one page.
+#[derive(Clone, Debug)]
+pub struct GetRequest {
+    pub endpoint: &'static Endpoint,
+    /// Path and query.
+    pub target: String,
+    /// Content by which the response is judged.
+    pub expectation: Expectation,
+}
 
 /// The expected content of a response.
 #[derive(Clone, Copy, Debug)]
