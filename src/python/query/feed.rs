@@ -61,6 +61,18 @@ pub enum Polled<T> {
     Ended,
 }
 
+impl<T> Polled<T> {
+    /// The outcome with what `make` makes of the item.
+    pub fn try_map<U>(self, make: impl FnOnce(T) -> PyResult<U>) -> PyResult<Polled<U>> {
+        Ok(match self {
+            Self::Item(item) => Polled::Item(make(item)?),
+            Self::Failure(error) => Polled::Failure(error),
+            Self::Pending => Polled::Pending,
+            Self::Ended => Polled::Ended,
+        })
+    }
+}
+
 impl<S: Source> Entry<S> {
     pub fn checkpoint(&self) -> S::Checkpoint {
         match self {
@@ -201,22 +213,18 @@ impl<S: Source> Feed<S> {
         py: Python<'py>,
         make: impl FnOnce(S::Item) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Polled<Bound<'py, PyAny>>> {
-        let (entry, before) = match self.ready.take() {
-            Polled::Item(taken) => taken,
-            Polled::Failure(error) => return Ok(Polled::Failure(error)),
-            Polled::Pending => return Ok(Polled::Pending),
-            Polled::Ended => return Ok(Polled::Ended),
-        };
-        let checkpoint = entry.checkpoint();
-        let value = match entry {
-            Entry::Item(item) => make(item)?,
-            Entry::Converted(value, _) => value.into_bound(py),
-        };
-        if let Err(raised) = py.check_signals() {
-            self.ready.restore(Entry::Converted(value.unbind(), checkpoint), before);
-            return Err(raised);
-        }
-        Ok(Polled::Item(value))
+        self.ready.take().try_map(|(entry, before)| {
+            let checkpoint = entry.checkpoint();
+            let value = match entry {
+                Entry::Item(item) => make(item)?,
+                Entry::Converted(value, _) => value.into_bound(py),
+            };
+            if let Err(raised) = py.check_signals() {
+                self.ready.restore(Entry::Converted(value.unbind(), checkpoint), before);
+                return Err(raised);
+            }
+            Ok(value)
+        })
     }
 
     /// Ends the source: nothing more is requested or returned.

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tokio::time::timeout_at;
 
 use super::follow::start_of;
-use super::part_buffer::CHUNK_ROWS;
+use super::part_buffer::{CHUNK_ROWS, next_before};
 use super::positions::Positions;
 use super::query::Query;
 use crate::client::{Client, Error};
@@ -83,13 +82,7 @@ impl FollowBuffer {
                     }
                     state.file.due_at()
                 };
-                let next = match due_at {
-                    None => run.next().await,
-                    Some(due_at) => match timeout_at(due_at, run.next()).await {
-                        Ok(next) => next,
-                        Err(_) => return Ok(()),
-                    },
-                };
+                let Some(next) = next_before(due_at, run.next()).await else { return Ok(()) };
                 lock(&state).add(next?);
             }
         }

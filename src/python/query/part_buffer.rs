@@ -63,15 +63,6 @@ struct BufferState {
     is_read_to_end: bool,
 }
 
-/// The wait for the next page.
-enum Wait {
-    /// A file or a piece is due, or the result has ended.
-    Over,
-    /// The file with the oldest row is due at this time.
-    Until(Instant),
-    Unlimited,
-}
-
 impl BufferState {
     fn hold(&mut self, page: Page) {
         self.file.note_arrival();
@@ -113,16 +104,13 @@ impl BufferState {
         }
     }
 
-    /// Returns the wait for the next page. Pages that are not compared by keys are accepted first.
-    fn wait(&mut self, keyed: bool, requests: u64) -> Wait {
+    /// True if a file or a piece is due, or the result has ended. Pages that are not compared by keys are accepted first.
+    fn is_fetched(&mut self, keyed: bool, requests: u64) -> bool {
         if !keyed {
             self.accept_pages();
         }
         let has_more_than_a_file = !keyed && !self.held.is_empty();
-        if self.ended || self.file.is_full() || has_more_than_a_file || self.has_piece(requests) {
-            return Wait::Over;
-        }
-        self.file.due_at().map_or(Wait::Unlimited, Wait::Until)
+        self.ended || self.file.is_full() || has_more_than_a_file || self.has_piece(requests)
     }
 
     /// True if the rows to be written are to be stored before they fill a file.
@@ -134,6 +122,14 @@ impl BufferState {
         self.rows = 0;
         self.file.on_taken(requests);
         self.batches.finish().map(|batch| batch.records).zip(self.checkpoint.clone())
+    }
+}
+
+/// Waits for what a run returns next. `None` if the file is due before.
+pub(super) async fn next_before<T>(due_at: Option<Instant>, next: impl Future<Output = T>) -> Option<T> {
+    match due_at {
+        None => Some(next.await),
+        Some(due_at) => timeout_at(due_at, next).await.ok(),
     }
 }
 
@@ -193,15 +189,14 @@ impl PartBuffer {
         async move {
             let run = &mut *run.lock().await;
             loop {
-                let wait = lock(&state).wait(keyed, report.requests());
-                let next = match wait {
-                    Wait::Over => return Ok(()),
-                    Wait::Unlimited => run.next().await,
-                    Wait::Until(deadline) => match timeout_at(deadline, run.next()).await {
-                        Ok(next) => next,
-                        Err(_) => return Ok(()),
-                    },
+                let due_at = {
+                    let mut state = lock(&state);
+                    if state.is_fetched(keyed, report.requests()) {
+                        return Ok(());
+                    }
+                    state.file.due_at()
                 };
+                let Some(next) = next_before(due_at, run.next()).await else { return Ok(()) };
                 let Some(page) = next? else {
                     let mut state = lock(&state);
                     state.ended = true;

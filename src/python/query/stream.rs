@@ -56,15 +56,11 @@ impl Stream {
 
     /// As `Feed::take`, for records of a page.
     fn take_record<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
-        let (page, row) = match self.ready().take_row() {
-            Polled::Item(taken) => taken,
-            Polled::Failure(error) => return Ok(Polled::Failure(error)),
-            Polled::Pending => return Ok(Polled::Pending),
-            Polled::Ended => return Ok(Polled::Ended),
-        };
-        let record = record_classes::view(py, page.columns.clone(), row);
-        let record = record.and_then(|record| py.check_signals().map(|()| record));
-        record.map(Polled::Item).inspect_err(|_| self.ready().restore_row(page, row))
+        self.ready().take_row().try_map(|(page, row)| {
+            let record = record_classes::view(py, page.columns.clone(), row);
+            let record = record.and_then(|record| py.check_signals().map(|()| record));
+            record.inspect_err(|_| self.ready().restore_row(page, row))
+        })
     }
 
     fn make<'py>(&self, py: Python<'py>, item: RunItem) -> PyResult<Bound<'py, PyAny>> {
