@@ -193,23 +193,8 @@ pub const ANEXT: &str = "Stream.__anext__";
 
 /// A coroutine that runs one future of a client. `start` makes it, and what converts its value, when the coroutine is first awaited.
 pub fn coroutine<T, F, C>(
-    py: Python<'_>,
     name: &'static str,
-    client: &Client,
-    start: impl FnOnce(Python<'_>) -> PyResult<(F, C)> + Send + 'static,
-) -> PyResult<Py<PyAny>>
-where
-    T: Send + 'static,
-    F: Future<Output = T> + Send + 'static,
-    C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
-{
-    Ok(Py::new(py, unstarted(name, client, start))?.into_any())
-}
-
-/// The coroutine of `coroutine`.
-pub fn unstarted<T, F, C>(
-    name: &'static str,
-    client: &Client,
+    client: Client,
     start: impl FnOnce(Python<'_>) -> PyResult<(F, C)> + Send + 'static,
 ) -> Coroutine
 where
@@ -217,7 +202,6 @@ where
     F: Future<Output = T> + Send + 'static,
     C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
-    let client = client.clone();
     let mut start = Some(start);
     let mut started = None;
     Coroutine::new(name, move |py| {

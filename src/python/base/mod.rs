@@ -20,8 +20,17 @@ pub mod pickle;
 pub mod query_arguments;
 pub mod telemetry;
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+
+/// The hash of what equal objects have in common.
+pub fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// `class[item]`, as `typing` has it.
 pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

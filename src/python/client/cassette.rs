@@ -1,6 +1,5 @@
 //! `Cassette`, and what it is made of.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyTypeError;
@@ -14,7 +13,7 @@ use crate::interface::ENDPOINTS;
 use crate::python::base::arguments::{self, DeferredArg, Readable};
 use crate::python::base::paths::cassette_path;
 use crate::python::base::pickle::{Reduced, reduced};
-use crate::python::base::{errors, finalize};
+use crate::python::base::{errors, finalize, hash_of};
 
 #[doc = doc!(Cassette)]
 #[pyclass(frozen, eq, module = "chainframe.testing")]
@@ -144,9 +143,7 @@ impl Cassette {
     }
 
     fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.inner.path().hash(&mut hasher);
-        hasher.finish()
+        hash_of(self.inner.path())
     }
 
     fn __repr__(&self) -> String {

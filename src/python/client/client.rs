@@ -1,7 +1,6 @@
 //! `Client`: settings from arguments and the environment, and the calls.
 
 use std::future::ready;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -21,8 +20,9 @@ use crate::client::{self, Environment, RequestOptions};
 use crate::columns::DecimalPolicy;
 use crate::interface::ENDPOINTS;
 use crate::python::base::arguments;
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::given::{GivenSettings, optional_setting_of, setting_of};
+use crate::python::base::hash_of;
 use crate::python::base::log;
 use crate::python::base::once::MadeOnce;
 use crate::python::query::progress::ProgressMode;
@@ -189,24 +189,16 @@ impl Client {
         self.close();
     }
 
-    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().inner.clone();
-        coroutine(py, "Client.__aenter__", &client, move |_| {
+    fn __aenter__(slf: Py<Self>) -> Coroutine {
+        coroutine("Client.__aenter__", slf.get().inner.clone(), move |_| {
             Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any())))
         })
     }
 
     #[pyo3(signature = (kind, error, traceback, /))]
-    fn __aexit__(
-        slf: Py<Self>,
-        py: Python<'_>,
-        kind: Any<'_>,
-        error: Any<'_>,
-        traceback: Any<'_>,
-    ) -> PyResult<Py<PyAny>> {
+    fn __aexit__(slf: Py<Self>, kind: Any<'_>, error: Any<'_>, traceback: Any<'_>) -> Coroutine {
         let _ = (kind, error, traceback);
-        let client = slf.get().inner.clone();
-        coroutine(py, "Client.__aexit__", &client, move |_| {
+        coroutine("Client.__aexit__", slf.get().inner.clone(), move |_| {
             slf.get().close();
             Ok((ready(()), |py: Python<'_>, ()| Ok(py.None())))
         })
@@ -218,9 +210,7 @@ impl Client {
     }
 
     fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.base_url().hash(&mut hasher);
-        hasher.finish()
+        hash_of(self.base_url())
     }
 
     /// Methods can be replaced, as test doubles do; a name of something else is a mistake.

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use super::client::Client;
 use crate::client::Error;
 use crate::interface::{Chain, ParamKind};
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::{arguments, query_arguments};
 use crate::query::{height_at, parse_time};
@@ -47,15 +47,15 @@ impl Client {
         time: &Bound<'_, PyAny>,
         chain: GivenChain<'_>,
         unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Py<PyAny>> {
+    ) -> PyResult<Coroutine> {
         arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
         let finding = self.find_height(time, chain)?;
-        coroutine(py, "Client.height_at_async", &self.inner, move |_| {
+        Ok(coroutine("Client.height_at_async", self.inner.clone(), move |_| {
             Ok((finding, |py: Python<'_>, height: Result<i64, Error>| {
                 let height = height?;
                 Ok(height.into_pyobject(py)?.into_any().unbind())
             }))
-        })
+        }))
     }
 }
 

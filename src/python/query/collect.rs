@@ -13,7 +13,7 @@ use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
 use crate::process;
 use crate::python::base::arguments::{self, ColumnNames};
-use crate::python::base::asyncio::{Coroutine, coroutine, unstarted};
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame, FrameOptions};
 use crate::python::results::frames::{ToFrame, to_frame_methods};
@@ -61,10 +61,9 @@ impl Query {
         name: &'static str,
         finish: impl FnOnce(Python<'_>, Records) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Coroutine {
-        let client = slf.get().start.query().client().clone();
         let begun = Arc::new(OnceLock::new());
         let started = begun.clone();
-        let collecting = unstarted(name, &client, move |py| {
+        let collecting = coroutine(name, slf.get().start.query().client().clone(), move |py| {
             let (gathering, run, bar) = slf.get().gather(py, StringLayout::Utf8)?;
             let run = begun.get_or_init(|| run).clone();
             Ok((gathering, move |py: Python<'_>, result| {
@@ -84,10 +83,9 @@ impl Query {
         let conversion = Conversion::new(py, slf.get().record(), Projection::ALL, options)?;
         options.frame.load(py)?;
         let layout = options.frame.layout();
-        let client = slf.get().start.query().client().clone();
         let begun = Arc::new(OnceLock::new());
         let started = begun.clone();
-        let converting = unstarted(name, &client, move |py| {
+        let converting = coroutine(name, slf.get().start.query().client().clone(), move |py| {
             let (gathering, run, bar) = slf.get().gather(py, layout)?;
             let run = begun.get_or_init(|| run).clone();
             let work = async move {
@@ -201,13 +199,12 @@ impl Query {
 
     #[doc = doc!(Query.first_async)]
     #[pyo3(signature = (**unknown), text_signature = "($self)")]
-    fn first_async(slf: Py<Self>, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+    fn first_async(slf: Py<Self>, py: Python<'_>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<Coroutine> {
         arguments::reject_in::<Self>(py, "first_async", unknown)?;
-        let client = slf.get().start.query().client().clone();
-        coroutine(py, "Query.first_async", &client, move |py| {
+        Ok(coroutine("Query.first_async", slf.get().start.query().client().clone(), move |py| {
             let (first, run) = slf.get().first_page(py)?;
             Ok((first, move |py: Python<'_>, result| first_of(py, &run, result)))
-        })
+        }))
     }
 
     #[doc = doc!(Query.to_dicts)]

@@ -13,7 +13,7 @@ use super::query::Query;
 use crate::client::{Client, Error};
 use crate::columns::StringLayout;
 use crate::process::lock;
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
 use crate::python::results::records::Records;
@@ -95,9 +95,8 @@ impl FollowBuffer {
         block_on(py, &self.client, self.fetching())?.map_err(|error| errors::raise(py, &error))
     }
 
-    fn fetch_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().client.clone();
-        coroutine(py, "_FollowBuffer.fetch_async", &client, move |_| {
+    fn fetch_async(slf: Py<Self>) -> Coroutine {
+        coroutine("_FollowBuffer.fetch_async", slf.get().client.clone(), move |_| {
             Ok((slf.get().fetching(), |py: Python<'_>, result: Result<(), Error>| {
                 result.map_err(|error| errors::raise(py, &error))?;
                 Ok(py.None())

@@ -55,9 +55,8 @@ pub fn next_async<I: FeedIterator>(iterator: Py<I>, py: Python<'_>) -> Coroutine
     next.annotating(move |exception| annotated.get().annotate(exception))
 }
 
-pub fn close_async<I: FeedIterator>(iterator: Py<I>, py: Python<'_>, name: &'static str) -> PyResult<Py<PyAny>> {
-    let client = iterator.get().feed().client().clone();
-    coroutine(py, name, &client, move |_| {
+pub fn close_async<I: FeedIterator>(iterator: Py<I>, name: &'static str) -> Coroutine {
+    coroutine(name, iterator.get().feed().client().clone(), move |_| {
         iterator.get().end();
         Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
     })
@@ -95,8 +94,8 @@ macro_rules! feed_iterator {
             }
 
             #[doc = doc!($class.aclose)]
-            fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-                iterator::close_async(slf, py, concat!(stringify!($class), ".aclose"))
+            fn aclose(slf: Py<Self>) -> Coroutine {
+                iterator::close_async(slf, concat!(stringify!($class), ".aclose"))
             }
         }
     };

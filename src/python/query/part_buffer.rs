@@ -13,7 +13,7 @@ use super::progress::Bar;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::process::{self, lock};
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
@@ -231,9 +231,8 @@ impl PartBuffer {
         self.fetched(py, result)
     }
 
-    fn fetch_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().client.clone();
-        coroutine(py, "_PartBuffer.fetch_async", &client, move |_| {
+    fn fetch_async(slf: Py<Self>) -> Coroutine {
+        coroutine("_PartBuffer.fetch_async", slf.get().client.clone(), move |_| {
             Ok((slf.get().fetching(), move |py: Python<'_>, result| {
                 slf.get().fetched(py, result)?;
                 Ok(py.None())

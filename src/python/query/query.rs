@@ -1,6 +1,5 @@
 //! `Query`: a call that was checked and not sent, and the two ways to every result: waiting and awaiting.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -19,10 +18,11 @@ use crate::columns::{DecimalPolicy, Projection, schema};
 use crate::display::html;
 use crate::interface::RecordType;
 use crate::python::base::arguments::{self, ColumnNames};
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::{SignalWatcher, block_on};
 use crate::python::base::errors;
 use crate::python::base::generic;
+use crate::python::base::hash_of;
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::python::results::arrow::{self, Frame};
 use crate::python::results::estimate::Estimate;
@@ -246,9 +246,9 @@ impl Query {
     }
 
     #[doc = doc!(Query.estimate_async)]
-    fn estimate_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn estimate_async(&self) -> Coroutine {
         let start = self.start.clone();
-        coroutine(py, "Query.estimate_async", self.start.query().client(), move |_| {
+        coroutine("Query.estimate_async", start.query().client().clone(), move |_| {
             let cursor = start.cursor();
             Ok((start.estimate(), move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
                 let inner = estimate.map_err(|error| errors::raise_at(py, &error, cursor))?;
@@ -330,10 +330,8 @@ impl Query {
     }
 
     fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
         let query = self.start.query();
-        (query.endpoint().name, query.args(), query.options()).hash(&mut hasher);
-        hasher.finish()
+        hash_of((query.endpoint().name, query.args(), query.options()))
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,5 @@
 //! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -18,6 +17,7 @@ use crate::interface::{RecordType, record};
 use crate::message::quoted;
 use crate::process;
 use crate::python::base::arguments::{self, ColumnNames, Readable};
+use crate::python::base::hash_of;
 use crate::python::base::pickle::{Reduced, reduced};
 use crate::query::Records;
 
@@ -264,9 +264,7 @@ impl Schema {
     }
 
     fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.names().hash(&mut hasher);
-        hasher.finish()
+        hash_of(self.names())
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,5 @@
 //! `Event`: a declared event of a contract.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -10,6 +9,7 @@ use crate::client::Error;
 use crate::events;
 use crate::message::Message;
 use crate::python::base::arguments::{DeferredArg, Readable};
+use crate::python::base::hash_of;
 use crate::python::base::pickle::Reduced;
 
 #[doc = doc!(Event)]
@@ -79,9 +79,7 @@ impl Event {
     }
 
     fn __hash__(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.inner.declaration().hash(&mut hasher);
-        hasher.finish()
+        hash_of(self.inner.declaration())
     }
 
     fn __repr__(&self) -> String {
