@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from chainframe.sinks.contract import (
     Sink,
     database_errors,
 )
-from chainframe.sinks.sql import heights_after, is_of, is_row_of
+from chainframe.sinks.sql import is_row_of, is_void, position_after
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -125,7 +124,7 @@ class DeltaSink(Sink):
             with self._errors():
                 removed, removed_heights, void = _void(table, change)
         version = self._version + 1
-        position = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
+        position = position_after(stored, change, removed, removed_heights)
         known = self._next_version()
         properties = deltalake.CommitProperties(
             custom_metadata=_metadata(position, version, known),
@@ -226,14 +225,12 @@ def _void(table: deltalake.DeltaTable, change: Change) -> tuple[int, int | None,
 
     files: Any = table.to_pyarrow_dataset()
     column = height_column(files.schema.names) or "height"
-    condition = f"{column} > {int(change.undo_after or 0)}"
     above = pyarrow.compute.field(column) > change.undo_after
     of_list = [] if change.undo_of is None else [QUERIED]
     found = files.to_table(columns=[column, *of_list], filter=above)
     if change.undo_of is not None:
         found = found.filter([is_row_of(change.undo_of, values) for values in found[QUERIED].to_pylist()])
-        condition += f" AND {is_of(change.undo_of)}"
-    return len(found), sum_of(found[column]), condition
+    return len(found), sum_of(found[column]), is_void(change, files.schema.names)
 
 
 def _write(

@@ -26,7 +26,7 @@ from chainframe.sinks.contract import (
     database_errors,
     open_transaction,
 )
-from chainframe.sinks.sql import STATE, heights_after, is_of, name_parts, position_of_row, quoted
+from chainframe.sinks.sql import STATE, is_void, name_parts, position_after, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -76,12 +76,9 @@ class DuckDbSink(Sink):
             elif change.clear is Clear.ROWS:
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
             if change.undo_after is not None:
-                column = quoted(height_column(self._columns()) or "height")
-                above = f"{column} > {int(change.undo_after)}"
-                if change.undo_of is not None:
-                    above += f" AND {is_of(change.undo_of)}"
-                removed_heights = execute(f"SELECT {self._sum_of_heights()} FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
-                removed = execute(f"DELETE FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
+                void = f"FROM {table} WHERE {is_void(change, self._columns())}"
+                removed_heights = execute(f"SELECT {self._sum_of_heights()} {void}")[0][0]
+                removed = execute(f"DELETE {void}")[0][0]
             if change.rows is not None:
                 self._connection.register(BATCH, change.rows)
                 try:
@@ -94,9 +91,8 @@ class DuckDbSink(Sink):
                 f"CREATE TABLE IF NOT EXISTS {state} "
                 "(name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT, rows BIGINT, form VARCHAR, heights VARCHAR)"
             )
-            position = change.position(removed)
-            heights = heights_after(stored, change, removed_heights)
-            values = [self._key(), position.cursor, position.height, position.rows, position.form, heights]
+            after = position_after(stored, change, removed, removed_heights)
+            values = [self._key(), after.cursor, after.height, after.rows, after.form, after.heights]
             execute(f"INSERT OR REPLACE INTO {state} VALUES (?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - quoted
         return removed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg import exceptions
@@ -18,7 +17,7 @@ from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
 from chainframe.sinks.columns import changed_column, fit, sum_of
 from chainframe.sinks.contract import LOST, Change, Clear, Extent, Failure, Position, Sink, database_errors
-from chainframe.sinks.sql import heights_after, is_row_of
+from chainframe.sinks.sql import is_row_of, position_after
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,8 +106,7 @@ class IcebergSink(Sink):
                     rows = kept if rows is None else rows
             if change.clear is Clear.TABLE and change.rows is not None:
                 _replace_columns(transaction, change.rows.schema)
-            after = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
-            position = after.to_json()
+            position = position_after(stored, change, removed, removed_heights).to_json()
             properties = {POSITION: position} | ({COMPARED: "true"} if is_known else {})
             # An append without rows is a snapshot too.
             transaction.append(_no_rows(transaction) if rows is None else rows, snapshot_properties=properties)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import adbc_driver_manager
@@ -28,7 +27,7 @@ from chainframe.sinks.contract import (
 )
 from chainframe.sinks.postgresql_columns import changed_column, sum_of_heights
 from chainframe.sinks.postgresql_url import redacted
-from chainframe.sinks.sql import STATE, heights_after, is_of, name_parts, position_of_row, quoted
+from chainframe.sinks.sql import STATE, is_void, name_parts, position_after, position_of_row, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -146,7 +145,7 @@ class PostgresqlSink(Sink):
             if change.rows is not None:
                 mode = "append" if self._columns(cursor) else "create"
                 cursor.adbc_ingest(name, change.rows, mode=mode, db_schema_name=schema)
-            position = replace(change.position(removed), heights=heights_after(stored, change, removed_heights))
+            position = position_after(stored, change, removed, removed_heights)
             self._check_stored(cursor, change, position, changed)
             self._store(cursor, position)
         return removed
@@ -172,12 +171,9 @@ class PostgresqlSink(Sink):
         if change.undo_after is None:
             return 0, None
         types = self._columns(cursor)
-        column = quoted(height_column(types) or "height")
-        above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
-        if change.undo_of is not None:
-            above += f" AND {is_of(change.undo_of)}"
-        removed: tuple[int, str | None] = _one(cursor, f"SELECT count(*), {sum_of_heights(types)} {above}")
-        cursor.execute(f"DELETE {above}")
+        void = f"FROM {table} WHERE {is_void(change, types)}"
+        removed: tuple[int, str | None] = _one(cursor, f"SELECT count(*), {sum_of_heights(types)} {void}")
+        cursor.execute(f"DELETE {void}")
         return removed
 
     def _store(self, cursor: Any, position: Position) -> None:  # noqa: ANN401

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chainframe._declared import HEXADECIMAL, QUERIED, height_column, meaning
@@ -10,7 +11,7 @@ from chainframe.errors import InvalidParameterError
 from chainframe.sinks.contract import Change, Clear, Position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 STATE = "_chainframe"
 """Table of a database that holds the positions of all tables of its schema."""
@@ -32,21 +33,23 @@ def position_of_row(row: tuple[Any, ...] | None) -> Position | None:
     return Position(cursor, height, rows, form, None if heights is None else int(heights))
 
 
-def heights_after(stored: Position | None, change: Change, removed: str | int | None) -> int | None:
-    """Return the sum of the heights of a table after a change, from that of the rows that it removes.
+def position_after(
+    stored: Position | None, change: Change, removed: int, removed_heights: str | int | None
+) -> Position:
+    """Return the position after a change, with the sum of the heights of the table.
 
-    None if it is not known, for example since others have given the column another type.
+    The sum is None if it is not known, for example since others have given the column another type.
     """
     added = change.rows
     heights: Any = [] if added is None else added[height_column(added.schema.names) or "height"].to_pylist()
-    total: int = sum(height for height in heights if height is not None)
+    total = sum(height for height in heights if height is not None)
     # Others may have emptied the table.
     is_empty_before = change.clear is not Clear.NOTHING or change.after.rows == len(heights)
-    if stored is None or is_empty_before:
-        return total
-    if stored.heights is None or (change.undo_after is not None and removed is None):
-        return None
-    return stored.heights + total - int(removed or 0)
+    before: int | None = 0
+    if stored is not None and not is_empty_before:
+        before = None if change.undo_after is not None and removed_heights is None else stored.heights
+        total -= int(removed_heights or 0)
+    return replace(change.position(removed), heights=None if before is None else before + total)
 
 
 def quoted(*names: str) -> str:
@@ -81,6 +84,12 @@ def is_of(argument: str) -> str:
         return f"{QUERIED}[1] = {literal}"
     # Each row of a set that is followed has one argument.
     return f"lower({QUERIED}[1]) = lower({literal})"
+
+
+def is_void(change: Change, columns: Iterable[str]) -> str:
+    """Return the condition of SQL for the rows of a table with these columns that a change undoes."""
+    condition = f"{height_column(columns) or 'height'} > {int(change.undo_after or 0)}"
+    return condition if change.undo_of is None else f"{condition} AND {is_of(change.undo_of)}"
 
 
 def is_row_of(argument: str, queried: Sequence[str] | None) -> bool:
