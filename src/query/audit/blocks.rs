@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::forks::{KEPT, two_heights};
+use super::forks::{KEPT_BLOCKS, two_heights};
 use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
@@ -58,7 +58,7 @@ impl Blocks {
             self.latest.truncate(LATEST - 1);
             self.latest.push_front((height, block));
         }
-        if self.heights.len() >= KEPT || self.at_heights.len() >= KEPT {
+        if self.heights.len() >= KEPT_BLOCKS || self.at_heights.len() >= KEPT_BLOCKS {
             self.heights.clear();
             self.at_heights.clear();
         }

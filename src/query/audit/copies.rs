@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use super::forks::Forks;
 use super::known_keys::KnownKeys;
 use super::repeats::count;
-use super::strays::{KEPT, ReadHeights, Sighting};
+use super::strays::{KEPT_RECORDS, ReadHeights, Sighting};
 use crate::query::hashed::{HashedMap, HashedSet};
 use crate::query::snapshot::Rows;
 
@@ -57,7 +57,7 @@ impl Copies {
         if is_new && self.0.is_empty() {
             return;
         }
-        let is_full = self.0.len() == KEPT;
+        let is_full = self.0.len() == KEPT_RECORDS;
         match self.0.entry(key) {
             Entry::Occupied(mut copied) => copied.get_mut().returned += 1,
             Entry::Vacant(entry) if !is_new && !is_full => {
@@ -86,7 +86,7 @@ impl Copies {
             let key = keys[row];
             let copies = count(key, &keys);
             let Some(block) = forks.block_of(rows, row).filter(|_| copies > 1) else { continue };
-            if self.0.len() < KEPT || self.0.contains_key(&key) {
+            if self.0.len() < KEPT_RECORDS || self.0.contains_key(&key) {
                 let returned = u64::from(known.contains(key));
                 let copied = self.0.entry(key).or_insert(Copied { returned, shown: None });
                 if copied.shown.is_none_or(|shown| shown.copies < copies) {

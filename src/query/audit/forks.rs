@@ -8,7 +8,7 @@ use crate::query::snapshot::{Response, Rows};
 
 /// Blocks that are kept for comparison; all are forgotten when there are more. A table of 2^14 slots, a quarter of a megabyte,
 /// takes as many before it doubles.
-pub(super) const KEPT: usize = 7 << 11;
+pub(super) const KEPT_BLOCKS: usize = 7 << 11;
 
 #[derive(Debug, Default)]
 pub struct Forks {
@@ -111,7 +111,7 @@ impl Forks {
         }
         // With nothing between the look-ups, the processor waits for several of them at once.
         for block in blocks {
-            if self.heights.len() == KEPT {
+            if self.heights.len() == KEPT_BLOCKS {
                 self.heights.clear();
             }
             match self.heights.get(&block.hash) {

@@ -3,24 +3,18 @@
 
 use super::pages::records_before;
 use super::repeats::count;
+use super::subject::ReaderState;
+use crate::message::Message;
 use crate::query::hashed::HashedSet;
 use crate::query::snapshot::{PageRequest, Response, Rows};
+
+const DOUBTFUL: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
+                        part of the service may lack records.";
 
 /// Records of the first page that are kept.
 const KEPT: usize = 64;
 /// Requests for the head: another server may answer the next one.
 const MAX_LOOKS: u32 = 3;
-
-/// State of the reading after a response.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ReaderState {
-    /// Length of the snapshot.
-    pub length: Option<u64>,
-    /// Distance by which the list has moved.
-    pub drift: i64,
-    /// Number of responses that were taken before the request was sent, at least.
-    pub taken_before: u64,
-}
 
 #[derive(Debug, Default)]
 pub struct Growth {
@@ -129,9 +123,9 @@ impl Growth {
         self.head.iter().any(|(_, known)| *known == key)
     }
 
-    /// True if a response said that the list is longer than the records of its head left room for.
-    pub fn is_contradicted(&self) -> bool {
-        self.is_contradicted
+    /// Why records may be missing: a response said that the list is longer than the records of its head left room for.
+    pub fn reason(&self) -> Option<Message> {
+        self.is_contradicted.then(|| DOUBTFUL.into())
     }
 
     pub fn is_open(&self) -> bool {

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::forks::KEPT;
+use super::forks::KEPT_BLOCKS;
 use crate::interface::Order;
 use crate::message::{Message, counted_are};
 use crate::query::hashed::HashedMap;
+
+const ABOVE_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
+                             heights: it may be one that was returned before.";
 
 /// Latest blocks that are compared with those of later responses.
 const RECENT: usize = 1_024;
@@ -102,7 +105,7 @@ impl Heights {
 
     /// Takes the blocks of a response that are not returned, or of one that contradicts others.
     pub fn note_chain(&mut self, heights: &[i64], keys: &[u64]) {
-        if self.below.len() >= KEPT {
+        if self.below.len() >= KEPT_BLOCKS {
             self.below.clear();
         }
         for (_, above, below) in neighbors(heights, keys) {
@@ -217,9 +220,9 @@ impl Heights {
         })
     }
 
-    /// True if a record may be one that an earlier run returned: it is above the last of those.
-    pub fn may_repeat_earlier(&self) -> bool {
-        self.is_above_continued
+    /// Why a record may be one that an earlier run returned: it is above the last of those.
+    pub fn above_earlier(&self) -> Option<Message> {
+        self.is_above_continued.then(|| ABOVE_EARLIER.into())
     }
 
     /// Why blocks whose heights are not consecutive may lack some.

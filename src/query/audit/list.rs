@@ -47,7 +47,7 @@ pub struct ListAudit {
     had_records: bool,
     /// Part of the list that the reader had read when it ended.
     extent: Extent,
-    /// Subject of the request of the audit that is in flight.
+    /// The proof for which the request of the audit in flight was sent.
     sought: Sought,
     places: Places,
     lengths: Lengths,

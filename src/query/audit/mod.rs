@@ -66,7 +66,6 @@ mod unreturned;
 
 pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
-pub use growth::ReaderState;
 pub use in_common::InCommon;
 pub use latest::Latest;
 pub use list::ListAudit;
@@ -74,5 +73,5 @@ pub use numbers::check_count;
 pub use pages::{page_of_both, records_before};
 pub use repeats::Repeat;
 pub use strays::{STRAYS_IN_CURSOR, Stray};
-pub use subject::{AcceptedRows, End, Subject};
+pub use subject::{AcceptedRows, End, ReaderState, Subject};
 pub use unreturned::{PAIRS_IN_CURSOR, Pair};

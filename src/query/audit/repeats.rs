@@ -4,8 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::pages::page_of_both;
+use crate::message::Message;
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::{PageRequest, Response};
+
+const DISTANT: &str = "The list has equal records that are too far apart to be requested together: some may be one record that \
+                       was received twice.";
 
 /// Most records that are requested again to prove that they are as many.
 const MAX_PROOFS: usize = 32;
@@ -97,9 +101,9 @@ impl Repeats {
         }
     }
 
-    /// True if equal records were returned that no response could show together.
-    pub fn are_uncertain(&self) -> bool {
-        self.has_distant
+    /// Why records may have been returned twice: no response could show all of some equal ones together.
+    pub fn reason(&self) -> Option<Message> {
+        self.has_distant.then(|| DISTANT.into())
     }
 
     pub fn are_open(&self) -> bool {

@@ -2,7 +2,11 @@
 //! leave records out of them. A list that is read to its end shows which by its length. For the beginning of one, the record
 //! that was returned last is requested alone, where it should be. If it lies further down, as many records are new.
 
+use crate::message::Message;
 use crate::query::snapshot::{PageRequest, Response};
+
+const UNPROVEN: &str =
+    "Some pages have fewer records than they say, although others follow: some records may be missing.";
 
 /// Requests for records that the list has moved away from.
 const MAX_LOOKS: u32 = 6;
@@ -113,9 +117,9 @@ impl ShortPages {
         self.has_short && matches!(self.stage, Stage::Last | Stage::New)
     }
 
-    /// True if nothing showed that the pages have all records.
-    pub fn are_unproven(&self) -> bool {
-        self.stage == Stage::Unproven
+    /// Why records may be missing: nothing showed that the pages have all of them.
+    pub fn reason(&self) -> Option<Message> {
+        (self.stage == Stage::Unproven).then(|| UNPROVEN.into())
     }
 
     /// The place of the record, in a list that has moved by `drift`.

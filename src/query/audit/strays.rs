@@ -12,7 +12,7 @@ use crate::query::hashed::HashedSet;
 use crate::query::snapshot::Rows;
 
 /// Records that are kept.
-pub(super) const KEPT: usize = 1_024;
+pub(super) const KEPT_RECORDS: usize = 1_024;
 /// Records of them that a cursor has: it stays a few kilobytes long.
 pub const STRAYS_IN_CURSOR: usize = 32;
 
@@ -135,7 +135,7 @@ impl Strays {
     ) {
         for row in unreturned.filter(|row| !known.contains(rows.key(*row))) {
             if let Some(stray) = Stray::of(rows, row, forks, number) {
-                self.0.truncate(KEPT - 1);
+                self.0.truncate(KEPT_RECORDS - 1);
                 self.0.push_front(stray);
             }
         }

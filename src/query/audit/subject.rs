@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::growth::ReaderState;
 use crate::interface::Order;
 use crate::query::snapshot::{self, ListKind, ListReader};
 
@@ -60,6 +59,17 @@ pub enum Extent {
     /// The records that can be had, although others may follow.
     #[default]
     Reachable,
+}
+
+/// State of the reading after a response.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReaderState {
+    /// Length of the snapshot.
+    pub length: Option<u64>,
+    /// Distance by which the list has moved.
+    pub drift: i64,
+    /// Number of responses that were taken before the request was sent, at least.
+    pub taken_before: u64,
 }
 
 /// Rows of a response that are about to be returned.

@@ -8,15 +8,6 @@ use crate::query::audit::subject::{End, Extent};
 use crate::query::audit::unreturned::Pair;
 use crate::query::snapshot::ListKind;
 
-const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
-                             record that was received twice.";
-const REPEATED_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
-                                heights: it may be one that was returned before.";
-const SHORT_PAGES: &str = "Some pages have fewer records than they say, although others follow: some records may be \
-                           missing.";
-const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
-                               part of the service may lack records.";
-
 impl ListAudit {
     /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self, end: &End) -> Result<(), String> {
@@ -103,12 +94,12 @@ impl ListAudit {
             self.forks.doubtful_height(),
             self.heights.gaps(),
             self.distances.reason(),
-            self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
-            self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
+            self.repeats.reason(),
+            self.growth.reason(),
             self.unreturned.reason(self.min_due_height()),
             self.heights_read_to(end).and_then(|read| self.strays.reason(read)),
-            self.heights.may_repeat_earlier().then(|| REPEATED_EARLIER.into()),
-            self.short_pages.are_unproven().then(|| SHORT_PAGES.into()),
+            self.heights.above_earlier(),
+            self.short_pages.reason(),
         ];
         doubts.into_iter().flatten().collect()
     }

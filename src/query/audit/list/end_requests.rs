@@ -8,7 +8,7 @@ use crate::query::snapshot::{ListKind, PageRequest, Response};
 
 pub(super) const RECORD_BETWEEN: &str = "a record that was not returned is below a returned one of a greater height";
 
-/// Subject of a request of the audit.
+/// The proof for which the audit sends a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sought {
     /// The first page of one block.
@@ -34,7 +34,7 @@ impl ListAudit {
         self.due(end).is_some()
     }
 
-    /// Subject of the next request.
+    /// The next proof.
     fn due(&self, end: &End) -> Option<Sought> {
         if self.has_open_block() {
             Some(Sought::Block)
