@@ -77,7 +77,7 @@ impl Sink for Loader<'_> {
             }
             place += 1;
         }
-        for name in table.ranked() {
+        for name in table.by_value() {
             let rank = match row.cell(name) {
                 Cell::Text(text) => rank(text),
                 _ => None,

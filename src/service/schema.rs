@@ -13,7 +13,7 @@ pub struct Table {
     /// Columns that are the transaction's own: read from its row, so that they cannot disagree with it.
     inherited: &'static [&'static str],
     /// Decimal columns that are compared by value.
-    ranked: &'static [&'static str],
+    by_value: &'static [&'static str],
     indexed: &'static [&'static str],
     /// Holds records of the user as they were given, not those of the synthetic chain.
     pub user_data: bool,
@@ -25,7 +25,7 @@ pub static TOKEN: Table = Table {
     name: "token",
     records: &["Token"],
     inherited: &[],
-    ranked: &["total_market_cap", "transaction_amount_24h"],
+    by_value: &["total_market_cap", "transaction_amount_24h"],
     indexed: &["token_contract_address"],
     user_data: false,
 };
@@ -34,7 +34,7 @@ pub static CHAIN_TRANSACTION: Table = Table {
     name: "chain_transaction",
     records: &["AddressTransaction", "LargeTransaction", "ChainTransaction", "Transaction"],
     inherited: &[],
-    ranked: &["amount"],
+    by_value: &["amount"],
     indexed: &["tx_id", "height", "block_hash", "from_address", "to_address", "amount_rank"],
     user_data: false,
 };
@@ -43,7 +43,7 @@ pub static TOKEN_TRANSFER: Table = Table {
     name: "token_transfer",
     records: &["TokenTransfer"],
     inherited: INHERITED,
-    ranked: &["amount"],
+    by_value: &["amount"],
     indexed: &["token_contract_address"],
     user_data: false,
 };
@@ -52,7 +52,7 @@ pub static EVENT_LOG: Table = Table {
     name: "event_log",
     records: &["EventLog"],
     inherited: INHERITED,
-    ranked: &[],
+    by_value: &[],
     indexed: &["transaction_seq"],
     user_data: false,
 };
@@ -61,13 +61,13 @@ pub static CROSS_CHAIN_TRANSACTION: Table = Table {
     name: "cross_chain_transaction",
     records: &["CrossChainTransaction"],
     inherited: &[],
-    ranked: &[],
+    by_value: &[],
     indexed: &["zone_block_height"],
     user_data: false,
 };
 
 pub static BLOCK: Table =
-    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"], user_data: false };
+    Table { name: "block", records: &["Block"], inherited: &[], by_value: &[], indexed: &["height"], user_data: false };
 
 pub static TABLES: [&Table; 6] =
     [&TOKEN, &CHAIN_TRANSACTION, &TOKEN_TRANSFER, &EVENT_LOG, &CROSS_CHAIN_TRANSACTION, &BLOCK];
@@ -93,13 +93,13 @@ pub struct Column {
 impl Table {
     fn of_user(endpoint: &'static Endpoint) -> Self {
         let record = endpoint.record();
-        let ranked = Self::of(record).ranked;
+        let by_value = Self::of(record).by_value;
         Self {
             // Once for each endpoint, for as long as the process lives.
             name: Box::leak(format!("own_{}", endpoint.name).into_boxed_str()),
             records: Box::leak(Box::new([record.name])),
             inherited: &[],
-            ranked: if ranked.iter().all(|name| record.position(name).is_some()) { ranked } else { &[] },
+            by_value: if by_value.iter().all(|name| record.position(name).is_some()) { by_value } else { &[] },
             indexed: if matches!(endpoint.shape, Shape::Direct) { &["tx_id"] } else { &[] },
             user_data: true,
         }
@@ -154,8 +154,8 @@ impl Table {
         self.records.iter().find_map(|name| record(name)?.roles.height).filter(|column| self.has(column))
     }
 
-    pub fn ranked(&self) -> &'static [&'static str] {
-        self.ranked
+    pub fn by_value(&self) -> &'static [&'static str] {
+        self.by_value
     }
 
     /// True if its rows belong to rows of transactions.
@@ -174,7 +174,7 @@ impl Table {
             "TEXT" => format!("\"{}\" TEXT{collation}", column.name),
             other => format!("\"{}\" {other}", column.name),
         }));
-        parts.extend(self.ranked.iter().map(|name| format!("\"{name}_rank\" BLOB")));
+        parts.extend(self.by_value.iter().map(|name| format!("\"{name}_rank\" BLOB")));
         format!("CREATE TABLE {} ({})", self.name, parts.join(", "))
     }
 
@@ -193,7 +193,7 @@ impl Table {
     pub fn row_columns(&self) -> String {
         let transaction = self.belongs().then(|| "transaction_seq".to_owned());
         let own = self.columns().into_iter().map(|column| format!("\"{}\"", column.name));
-        let ranks = self.ranked.iter().map(|name| format!("\"{name}_rank\""));
+        let ranks = self.by_value.iter().map(|name| format!("\"{name}_rank\""));
         transaction.into_iter().chain(own).chain(ranks).collect::<Vec<_>>().join(", ")
     }
 
@@ -202,7 +202,7 @@ impl Table {
     }
 
     pub fn insert_into(&self, name: &str) -> String {
-        let count = 1 + usize::from(self.belongs()) + self.columns().len() + self.ranked.len();
+        let count = 1 + usize::from(self.belongs()) + self.columns().len() + self.by_value.len();
         format!("INSERT INTO {name} VALUES ({})", vec!["?"; count].join(", "))
     }
 
@@ -288,19 +288,19 @@ mod tests {
             let columns: Vec<_> = table.columns().iter().map(|column| column.kind).collect();
             assert_eq!(columns, kinds, "{}", endpoint.name);
             let synthetic = Table::of(endpoint.record());
-            assert!(synthetic.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
+            assert!(synthetic.by_value.iter().all(|name| table.by_value.contains(name)), "{}", endpoint.name);
         }
     }
 
     #[test]
-    fn ranked_and_indexed_columns_exist() {
+    fn compared_and_indexed_columns_exist() {
         for table in TABLES {
-            for name in table.ranked {
+            for name in table.by_value {
                 assert!(table.has(name), "{}.{name}", table.name);
             }
             for name in table.indexed {
-                let ranked = name.strip_suffix("_rank").is_some_and(|name| table.ranked.contains(&name));
-                assert!(table.has(name) || ranked || *name == "transaction_seq", "{}.{name}", table.name);
+                let by_value = name.strip_suffix("_rank").is_some_and(|name| table.by_value.contains(&name));
+                assert!(table.has(name) || by_value || *name == "transaction_seq", "{}.{name}", table.name);
             }
         }
     }

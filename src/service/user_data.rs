@@ -129,7 +129,7 @@ fn recorded_requests(connection: &Connection) -> rusqlite::Result<Vec<Request>> 
 /// Inserts records, in order or in reverse.
 fn insert(connection: &Connection, table: &Table, in_order: bool, records: &Columns) -> rusqlite::Result<()> {
     let mut insert = connection.prepare(&table.insert())?;
-    let ranked: Vec<usize> = table.ranked().iter().filter_map(|name| records.record().position(name)).collect();
+    let ranked: Vec<usize> = table.by_value().iter().filter_map(|name| records.record().position(name)).collect();
     let fields = records.record().fields.len();
     for place in 0..records.rows() {
         let row = if in_order { place } else { records.rows() - 1 - place };

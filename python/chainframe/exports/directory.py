@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from chainframe.exports.manifest import Progress
+    from chainframe.exports.manifest import Commit
     from chainframe.exports.tables import Encoding
 
 P = ParamSpec("P")
@@ -123,8 +123,8 @@ class LocalStore:
         return self
 
     @_reported
-    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
-        self._pieces.add(manifest, progress, verdicts, table)
+    def add_piece(self, manifest: Manifest, commit: Commit, verdicts: dict[str, Any], table: pa.Table) -> None:
+        self._pieces.add(manifest, commit, verdicts, table)
 
     def stored_rows(self) -> Iterator[pa.Table]:
         return self._pieces.tables()
@@ -159,8 +159,8 @@ class LocalStore:
         path = self.path / name
         return Part(name=name, rows=rows, bytes=path.stat().st_size, sha256=_checksum(path))
 
-    def commit(self, manifest: Manifest, progress: Progress) -> None:
-        change = manifest.change(progress)
+    def commit(self, manifest: Manifest, commit: Commit) -> None:
+        change = manifest.change(commit)
         self._append(change)
         self._pieces.remove()
         manifest.apply(change)

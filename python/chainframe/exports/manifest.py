@@ -69,7 +69,7 @@ class Part:
 
 
 @dataclass
-class Progress:
+class Commit:
     """Content of one commit: its files, and the state after them."""
 
     parts: list[Part]
@@ -158,17 +158,17 @@ class Manifest:
         self.write(buffer, **stored)
         return buffer.getvalue()
 
-    def change(self, progress: Progress) -> dict[str, Any]:
-        """The journal line for `progress`, which `apply` adds to the manifest."""
-        cursor = progress.cursor
+    def change(self, commit: Commit) -> dict[str, Any]:
+        """The journal line for `commit`, which `apply` adds to the manifest."""
+        cursor = commit.cursor
         is_set = isinstance(cursor, _Positions)
         return {
             "revision": self.revision + 1,
-            "parts": [vars(part) for part in progress.parts],
-            "watermark": progress.watermark,
+            "parts": [vars(part) for part in commit.parts],
+            "watermark": commit.watermark,
             "cursor": cursor.since(self.cursor) if is_set else _difference(self.cursor or {}, cursor or {}),
-            "report": _difference(self.report, progress.report),
-            "settled": asdict(progress.settled) if progress.settled else None,
+            "report": _difference(self.report, commit.report),
+            "settled": asdict(commit.settled) if commit.settled else None,
         }
 
     def apply(self, change: dict[str, Any]) -> None:

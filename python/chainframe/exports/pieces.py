@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from chainframe.exports.manifest import Manifest, Progress
+    from chainframe.exports.manifest import Commit, Manifest
 
 MAX_HEAD = 200
 """Bytes of the first line of a piece, at most."""
@@ -69,11 +69,11 @@ class PieceFile:
         self.remove()
         self._request = _digest(manifest)
 
-    def add(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
+    def add(self, manifest: Manifest, commit: Commit, verdicts: dict[str, Any], table: pa.Table) -> None:
         if self._file is None:
             self._file = self._path.open("x+b")
         state = BytesIO()
-        write_members(state, {**manifest.change(progress), "request": self._request, "verdicts": verdicts})
+        write_members(state, {**manifest.change(commit), "request": self._request, "verdicts": verdicts})
         rows = BytesIO()
         with load("pyarrow").ipc.new_stream(rows, table.schema) as stream:
             stream.write_table(table)

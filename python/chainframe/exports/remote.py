@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from chainframe._objects import ObjectPath
-    from chainframe.exports.manifest import Progress
+    from chainframe.exports.manifest import Commit
     from chainframe.exports.tables import Encoding
 
 OURS = re.compile(r"(part|_corrections|_conditions)(-[0-9]{6,})?-[0-9a-f]{12}\.(parquet|data|tmp)")
@@ -109,8 +109,8 @@ class RemoteStore:
         self._e_tags[name] = stored.get("e_tag", "")
         return Part(name=name, rows=rows, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
-    def commit(self, manifest: Manifest, progress: Progress) -> None:
-        change = manifest.change(progress)
+    def commit(self, manifest: Manifest, commit: Commit) -> None:
+        change = manifest.change(commit)
         changed = copy(manifest)
         changed.apply(change)
         self._swap(changed)

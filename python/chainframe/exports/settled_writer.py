@@ -84,6 +84,7 @@ class SettledWriter(QueryWriter):
 
     @property
     def _settled(self) -> Settled:
+        """The heights of the manifest. They change as rows arrive, and are stored with the next commit."""
         assert self.manifest.settled is not None  # noqa: S101 - by construction
         return self.manifest.settled
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe._objects import Location
-    from chainframe.exports.manifest import Manifest, Part, Progress
+    from chainframe.exports.manifest import Commit, Manifest, Part
     from chainframe.exports.tables import Encoding
 
 
 class Pieces(Protocol):
     """Rows of a file that is not full yet."""
 
-    def add_piece(self, manifest: Manifest, progress: Progress, verdicts: dict[str, Any], table: pa.Table) -> None:
+    def add_piece(self, manifest: Manifest, commit: Commit, verdicts: dict[str, Any], table: pa.Table) -> None:
         """Stores rows, the state after them, and the verdicts that changed since the last file."""
         ...
 
@@ -66,7 +66,7 @@ class Store(Protocol):
 
     def write_part(self, name: str, rows: int, write: Callable[[BinaryIO], object]) -> Part: ...
 
-    def commit(self, manifest: Manifest, progress: Progress) -> None:
+    def commit(self, manifest: Manifest, commit: Commit) -> None:
         """Adds to the export: once this returns, what is listed is part of it."""
         ...
 

@@ -16,7 +16,7 @@ from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import NumericOverflowError, PaginationDriftError, SettledHeightError
 from chainframe.exports.buffer import Buffer, NextFile
 from chainframe.exports.directory import STAGING
-from chainframe.exports.manifest import Part, Progress, part_name
+from chainframe.exports.manifest import Commit, Part, part_name
 from chainframe.exports.tables import release_memory, write_pieces, write_table
 from chainframe.exports.watermark import WATERMARK, height_of
 
@@ -194,9 +194,9 @@ class ParquetWriter(ABC, Generic[B]):
         report = {**self._report(now), "records": self.manifest.rows + self._taken.rows}
         if "verdicts" in self.manifest.report:
             report["verdicts"] = self.manifest.report["verdicts"]
-        progress = Progress([], self._taken.watermark, _parsed(self._taken.cursor), report, self.manifest.settled)
+        commit = Commit([], self._taken.watermark, _parsed(self._taken.cursor), report, self.manifest.settled)
         for table in self._taken.tables:
-            pieces.add_piece(self.manifest, progress, verdicts, table)
+            pieces.add_piece(self.manifest, commit, verdicts, table)
         self._taken.tables.clear()
         self._taken.pieces = pieces
 
@@ -223,8 +223,8 @@ class ParquetWriter(ABC, Generic[B]):
         settled: Settled | None = None,
     ) -> None:
         report = {**self._whole_report(), "records": self.manifest.rows + sum(part.rows for part in parts)}
-        progress = Progress(parts, watermark, _parsed(cursor), report, settled or self.manifest.settled)
-        self.store.commit(self.manifest, progress)
+        commit = Commit(parts, watermark, _parsed(cursor), report, settled or self.manifest.settled)
+        self.store.commit(self.manifest, commit)
         self._has_gap = False
 
     def _table(self, records: Records[Any]) -> pa.Table:

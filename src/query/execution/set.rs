@@ -44,9 +44,9 @@ const MAX_OPEN: usize = 64;
 /// that sends fewer returns nothing, and the run that continues the set sends them again.
 const REQUESTS_OF_LIST: u64 = 5;
 
-/// Times that a list is begun again: one that changed too much before its first records were returned, or a page of which
-/// was empty that had records.
-const MAX_REREADS: u64 = 3;
+/// Times that another run takes the place of that of a list: one that changed too much before its first records were
+/// returned, or a page of which was empty that had records.
+const MAX_NEW_RUNS: u64 = 3;
 
 /// The run of one list.
 pub(super) trait ListRun: Send + Sync {
@@ -333,7 +333,7 @@ impl Set {
     /// Reads a list from its position with a run in place of this one, a few times.
     fn begin_again(&mut self, index: usize, run: &mut dyn ListRun) -> bool {
         let Some(list) = self.open.get_mut(&index) else { return false };
-        if list.before.rereads >= MAX_REREADS {
+        if list.before.rereads >= MAX_NEW_RUNS {
             return false;
         }
         list.before.rereads += 1;

@@ -28,9 +28,9 @@
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
 //! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another reading down reaches; `Failed` if the list cannot be read by height; `Verify` if ranges are lists, which end where the rows of this one begin |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
-//! | `OldestFirst` | `Oldest` | the same, where the first page shows that reading down cannot reach it | as after `ReadDown` |
+//! | `OldestFirst` | `Oldest` | the height of the first block, where the first page shows that reading down cannot reach it | as after `ReadDown` |
 //! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
-//! | | | the same, where ranges follow | `Range` |
+//! | | | the pages are of one instant, and ranges follow | `Range` |
 //! | | | the list has no count | `Recheck` |
 //! | `Recheck` | `Recheck` | the first records of the reading are still there | as after `Verify` |
 //! | | | they are not on the pages so far | `Recheck` |
@@ -41,8 +41,8 @@
 //! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |
 //! | any | | a height that changed is below all that is remembered | `Failed` |
 //! | any | | the list changed while it was read | `Resting`: the round is repeated |
-//! | any, with events | | the round lacks records that a response of it or of a discarded round showed | the same |
-//! | any | | a request failed | the same: it is sent again |
+//! | any, with events | | the round lacks records that a response of it or of a discarded round showed | `Resting`: the round is repeated |
+//! | any | | a request failed | the phase it was in: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
 mod discarded;

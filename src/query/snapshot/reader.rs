@@ -19,7 +19,7 @@ pub(super) trait Reader {
     /// Allows a page to be requested while others are in flight, and notes what that takes to prove in the end.
     fn allow_ahead(&mut self, page: u64) -> bool {
         let list = self.list_mut();
-        // In a run of equal records from the head on, nothing would show where a page belongs.
+        // While all records are equal, nothing shows where a page without a count belongs, and a final look has no anchor.
         if list.snapshot.lacks_distinct_key() || !list.has_page(page) {
             return false;
         }
@@ -52,7 +52,7 @@ pub(super) trait Reader {
         self.list().one_record(self.list().anchor(group), Purpose::FinalLook)
     }
 
-    /// Begins the snapshot with the first page of a list: it is all of the list, or the list does not change or is counted.
+    /// Begins the snapshot with the first page of a list that does not change or has a count, or that has no other page.
     fn begin(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         let list = self.list_mut();
         list.snapshot = Snapshot::new(request, response);

@@ -19,7 +19,7 @@ from chainframe.cli import main
 from chainframe.exports import directory as export_directory
 from chainframe.exports import locks, writer
 from chainframe.exports.directory import LocalStore, locked_dir
-from chainframe.exports.manifest import Manifest, Part, Progress, local_manifest
+from chainframe.exports.manifest import Commit, Manifest, Part, local_manifest
 from chainframe.exports.store import saved_rows
 from chainframe.exports.writer import COUNTS
 from chainframe.testing import LocalService
@@ -125,7 +125,7 @@ def test_journal_of_a_set_holds_only_the_positions_that_moved() -> None:
     moved = json.loads(json.dumps(cursor))
     moved["position"]["set"]["lists"][3][1]["after"]["position"] = 8
     report = {"verdicts": {**verdicts, "records": [*[0] * 199, 5]}, "missing": ["0xa"]}
-    progress = Progress(parts=[], watermark=[], cursor=moved, report=report, settled=None)
+    progress = Commit(parts=[], watermark=[], cursor=moved, report=report, settled=None)
 
     line = json.loads(json.dumps(manifest.change(progress)))
     manifest.apply(line)
@@ -143,7 +143,7 @@ def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
         part = Part(name=f"part-{number:06}.parquet", rows=1, bytes=1, sha256="0")
         report = {**dict.fromkeys(COUNTS, 0), "complete": False, "reasons": [], "missing": hashes[: 20 * number]}
         report["records"] = number + 1
-        store.commit(manifest, Progress([part], [], {"args": hashes, "position": number}, report))
+        store.commit(manifest, Commit([part], [], {"args": hashes, "position": number}, report))
     journal = tmp_path / Manifest.JOURNAL
     assert journal.stat().st_size < 4 * len(json.dumps(hashes))
     assert local_manifest(tmp_path) == manifest
