@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# The conversion to each library of which narwhals wraps a frame, and what it needs; the first that is installed.
-_CONVERSIONS = {"to_pandas": ("pandas", "pyarrow"), "to_polars": ("polars",), "to_arrow": ("pyarrow",)}
 # Constructors that make one column of a result, and the remedy. They offer no other way to refuse it.
 _MISTAKES = {
     ("pandas.core.frame", "__init__"): "pd.DataFrame() does not read columns; call {name}.to_pandas()",
@@ -27,7 +25,10 @@ def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
 
     import narwhals  # noqa: PLC0415 - which asks for it
 
-    convert = next(name for name, needed in _CONVERSIONS.items() if all(map(find_spec, needed)))
+    from chainframe.frames import NEEDS  # noqa: PLC0415 - see TYPE_CHECKING
+
+    # narwhals wraps the frames of each library; the first that is installed.
+    convert = next(name for name, (needed, _) in NEEDS.items() if all(map(find_spec, needed)))
     return narwhals.from_native(getattr(self, convert)())._compliant_frame  # noqa: SLF001 - see above
 
 

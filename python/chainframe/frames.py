@@ -29,7 +29,7 @@ class Tables(Protocol):
 
 
 # Libraries that each conversion needs, and the extra that installs them.
-_NEEDS = {
+NEEDS = {
     "to_pandas": (("pandas", "pyarrow"), "pandas"),
     "to_polars": (("polars",), "polars"),
     "to_arrow": (("pyarrow",), "arrow"),
@@ -38,7 +38,7 @@ _NEEDS = {
 
 def require(conversion: str) -> None:
     """Import the libraries of a conversion, before the first request."""
-    names, extra = _NEEDS[conversion]
+    names, extra = NEEDS[conversion]
     for name in names:
         load(name, extra=extra)
 

@@ -39,64 +39,50 @@ class Number(click.ParamType[Any]):
 STRING = click.STRING
 INTEGER = click.INT
 FLOAT = click.FLOAT
-_CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
-    "base_url": (STRING, "API base URL, instead of CHAINFRAME_BASE_URL."),
-    "main_chain": (STRING, "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),
-    "zone_chain": (STRING, "Short name of the zone chain, instead of CHAINFRAME_ZONE_CHAIN."),
-    "timeout": (FLOAT, "Timeout of one attempt in seconds."),
-    "deadline": (Number(none=None), "Timeout of one request with all retries in seconds, or none."),
-    "max_retries": (INTEGER, "Maximum retries for transient failures."),
-    "rate_limit": (Number(auto="auto", none=None), "Requests per second, auto or none."),
-    "max_requests": (INTEGER, "Maximum requests, with retries; the next one ends the run with exit code 6."),
-    "concurrency": (Number(int, auto="auto"), "Maximum requests in flight, or auto."),
-    "max_response_bytes": (INTEGER, "Maximum size of a response body in bytes."),
-    "proxy": (STRING, "Proxy URL."),
-    "ca_bundle": (STRING, "PEM file with certificates to trust."),
-    "strict": (click.BOOL, "Fail if the result is incomplete; no output file is written."),
-    "progress": (click.BOOL, "Show a progress bar, or none. Default: on a terminal only."),
+_CLIENT: dict[str, tuple[click.ParamType[Any], str, str]] = {
+    "base_url": (STRING, "URL", "API base URL, instead of CHAINFRAME_BASE_URL."),
+    "main_chain": (STRING, "CHAIN", "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),
+    "zone_chain": (STRING, "CHAIN", "Short name of the zone chain, instead of CHAINFRAME_ZONE_CHAIN."),
+    "timeout": (FLOAT, "SECONDS", "Timeout of one attempt in seconds."),
+    "deadline": (Number(none=None), "SECONDS", "Timeout of one request with all retries in seconds, or none."),
+    "max_retries": (INTEGER, "N", "Maximum retries for transient failures."),
+    "rate_limit": (Number(auto="auto", none=None), "RATE", "Requests per second, auto or none."),
+    "max_requests": (INTEGER, "N", "Maximum requests, with retries; the next one ends the run with exit code 6."),
+    "concurrency": (Number(int, auto="auto"), "N", "Maximum requests in flight, or auto."),
+    "max_response_bytes": (INTEGER, "BYTES", "Maximum size of a response body in bytes."),
+    "proxy": (STRING, "PROXY", "Proxy URL."),
+    "ca_bundle": (STRING, "FILE", "PEM file with certificates to trust."),
+    "strict": (click.BOOL, "", "Fail if the result is incomplete; no output file is written."),
+    "progress": (click.BOOL, "", "Show a progress bar, or none. Default: on a terminal only."),
 }
-METAVARS = {
-    "timeout": "SECONDS",
-    "deadline": "SECONDS",
-    "max_retries": "N",
-    "rate_limit": "RATE",
-    "max_requests": "N",
-    "concurrency": "N",
-    "max_response_bytes": "BYTES",
-    "ca_bundle": "FILE",
-    "result_window": "N",
-    "log_window": "N",
-    "max_page_size": "N",
-}
-_DEPLOYMENT: dict[str, tuple[click.ParamType[Any], str]] = {
-    "header_prefix": (STRING, "Prefix of the API's header names."),
-    "main": (STRING, "Path segment of the main chain."),
-    "zone": (STRING, "Path segment of the zone chain."),
-    "prehash": (STRING, "Template of the string that is signed."),
-    "signature_encoding": (click.Choice(["base64", "hex"]), "Encoding of the signature."),
-    "result_window": (INTEGER, "Most records that a list can be paged to."),
-    "log_window": (INTEGER, "Most logs that one response holds."),
-    "max_page_size": (INTEGER, "Records of the largest page of every list."),
-    "signed": (click.BOOL, "Sign requests, or send the key alone."),
+_DEPLOYMENT: dict[str, tuple[click.ParamType[Any], str, str]] = {
+    "header_prefix": (STRING, "PREFIX", "Prefix of the API's header names."),
+    "main": (STRING, "MAIN", "Path segment of the main chain."),
+    "zone": (STRING, "ZONE", "Path segment of the zone chain."),
+    "prehash": (STRING, "PREHASH", "Template of the string that is signed."),
+    "signature_encoding": (click.Choice(["base64", "hex"]), "", "Encoding of the signature."),
+    "result_window": (INTEGER, "N", "Most records that a list can be paged to."),
+    "log_window": (INTEGER, "N", "Most logs that one response holds."),
+    "max_page_size": (INTEGER, "N", "Records of the largest page of every list."),
+    "signed": (click.BOOL, "", "Sign requests, or send the key alone."),
 }
 
 
-def _option(name: str, kind: click.ParamType[Any], text: str, default: object) -> click.Option:
+def _option(name: str, kind: click.ParamType[Any], metavar: str, text: str, default: object) -> click.Option:
     if kind is click.BOOL:
         off = "" if default is False else f"/--no-{name}"
         return click.Option([f"--{name}{off}"], is_flag=True, default=None, help=text)
     if default is not None:
         text = f"{text[:-1]} ({default})."
-    metavar = None if isinstance(kind, click.Choice) else METAVARS.get(name, name.rpartition("_")[2].upper())
-    return click.Option([f"--{name.replace('_', '-')}"], type=kind, metavar=metavar, help=text)
+    return click.Option([f"--{name.replace('_', '-')}"], type=kind, metavar=metavar or None, help=text)
 
 
 def _options() -> list[click.Option]:
     """Options without defaults: an option that is not given is not passed, so defaults are declared once."""
     return [
-        _option(name, kind, text, inspect.signature(owner).parameters[name].default)
+        _option(name, kind, metavar, text, inspect.signature(owner).parameters[name].default)
         for owner, table in ((Client, _CLIENT), (Deployment, _DEPLOYMENT))
-        for name, (kind, text) in table.items()
+        for name, (kind, metavar, text) in table.items()
     ]
 
 

@@ -70,7 +70,8 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
             try:
                 values[name] = _value(kind, _to_builtin(value))
             except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
-                raise ConfigError(f"{call}: {source}: {name} must be {EXPECTED[kind]}; got {short(value)}") from None
+                expected = KINDS[kind][1]
+                raise ConfigError(f"{call}: {source}: {name} must be {expected}; got {short(value)}") from None
         for name, value in values.items():
             gathered[name].append(value)
     return Columns(gathered, sources)
@@ -107,7 +108,7 @@ def _to_builtin(value: Any) -> Any:  # noqa: ANN401 - a cell of any library's ta
 def _value(kind: str, value: Any) -> Any:  # noqa: ANN401 - of that kind
     if value is None or (value == "" and kind != "string"):
         return None
-    return CONVERSIONS[kind](value)
+    return KINDS[kind][0](value)
 
 
 def _integer(value: Any) -> int:  # noqa: ANN401 - a number of any kind
@@ -172,24 +173,14 @@ def _texts(value: Any) -> list[str]:  # noqa: ANN401 - a list of any kind
     return [_text(item) for item in items]
 
 
-CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "integer": _count,
-    "raw integer": _integer,
-    "time": instant,
-    "boolean": _flag,
-    "amount": _number,
-    "estimate": _number,
-    "string": _text,
-    "list of strings": _texts,
+KINDS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "integer": (_count, "an integer from 0 to 2^63-1"),
+    "raw integer": (_integer, "an integer"),
+    "time": (instant, "a time to the millisecond with a UTC offset"),
+    "boolean": (_flag, "true or false"),
+    "amount": (_number, "a number"),
+    "estimate": (_number, "a number"),
+    "string": (_text, "a string"),
+    "list of strings": (_texts, "a list of strings"),
 }
-EXPECTED = {
-    "integer": "an integer from 0 to 2^63-1",
-    "raw integer": "an integer",
-    "time": "a time to the millisecond with a UTC offset",
-    "boolean": "true or false",
-    "amount": "a number",
-    "estimate": "a number",
-    "string": "a string",
-    "list of strings": "a list of strings",
-}
-"""Description of the values of each kind."""
+"""Conversion to the values of each kind, and their description."""

@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from chainframe import ConfigError, InvalidParameterError
+from chainframe import ConfigError
 from chainframe._checks import short
-from chainframe._paths import for_arrow, is_utf8, local_path
-from chainframe.testing._normalize import EXPECTED, SourceRow
+from chainframe._paths import for_arrow, is_utf8, setting_path
+from chainframe.testing._normalize import KINDS, SourceRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,10 +83,7 @@ def content(data: Any) -> list[SourceRow] | bytes:  # noqa: ANN401 - any library
     if _is_json(data):
         return _read_json(data.encode() if isinstance(data, str) else bytes(data), "data")
     if isinstance(data, str | PathLike):
-        try:
-            path = local_path(data, "data")
-        except InvalidParameterError as error:
-            raise ConfigError(str(error)) from None
+        path = setting_path(data, "data")
         if not is_utf8(str(path)):
             raise ConfigError(f"data ({str(path)!r}) must be UTF-8; rename it or its directory")
         return read(path)
@@ -218,7 +215,7 @@ def _check_shape(data: Any) -> None:  # noqa: ANN401 - any library's table
     if hasattr(data, "get_columns"):  # polars, which drops nanoseconds in Python objects
         for name, dtype in data.schema.items():
             if getattr(dtype, "time_unit", "") == "ns" and (data[name].dt.nanosecond() % 1_000 != 0).any():
-                raise ConfigError(f"{name} must be {EXPECTED['time']}; got nanoseconds")
+                raise ConfigError(f"{name} must be {KINDS['time'][1]}; got nanoseconds")
 
 
 def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
