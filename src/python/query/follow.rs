@@ -204,8 +204,7 @@ impl Query {
         let settle = distance(settle)?;
         let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
         let changes = if arguments::flag("undo", undo)? { Changes::Undone } else { Changes::Held };
-        let options =
-            FollowOptions { start, end: None, settle, poll: poll.0, changes, max_rows: FollowOptions::MAX_ROWS };
+        let options = FollowOptions { poll: poll.0, changes, ..FollowOptions::once(start, settle) };
         Ok(Follow::new(&slf.get().start, options)?)
     }
 }
@@ -226,14 +225,8 @@ impl Query {
 
     /// Delivers the records between two cursors, again or for the first time, and ends.
     fn _follow_between(&self, start: String, end: String, settle: u64) -> PyResult<Follow> {
-        let options = FollowOptions {
-            start: FollowStart::Cursor(FollowCursor::from_json(&start)?),
-            end: Some(end),
-            settle,
-            poll: Poll::Once,
-            changes: Changes::Held,
-            max_rows: FollowOptions::MAX_ROWS,
-        };
+        let start = FollowStart::Cursor(FollowCursor::from_json(&start)?);
+        let options = FollowOptions { end: Some(end), ..FollowOptions::once(start, settle) };
         Ok(Follow::new(&self.start, options)?)
     }
 }

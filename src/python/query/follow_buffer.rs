@@ -19,8 +19,7 @@ use crate::python::base::errors;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query::{
-    Changes, FileFill, FileLimits, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, Poll,
-    RecordsBuilder, SharedReport,
+    FileFill, FileLimits, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, RecordsBuilder, SharedReport,
 };
 
 /// Delivered records that are not written yet.
@@ -172,15 +171,7 @@ impl Query {
         max_age: f64,
         earlier_requests: Option<u64>,
     ) -> PyResult<FollowBuffer> {
-        let options = FollowOptions {
-            start: start_of(slf, start)?,
-            end: None,
-            settle,
-            poll: Poll::Once,
-            changes: Changes::Held,
-            max_rows: FollowOptions::MAX_ROWS,
-        };
-        let run = FollowRun::new(&slf.get().start, options)?;
+        let run = FollowRun::new(&slf.get().start, FollowOptions::once(start_of(slf, start)?, settle))?;
         let limits = FileLimits { rows: max_rows, bytes: max_bytes, age: Duration::from_secs_f64(max_age) };
         let state = BufferState {
             records: RecordsBuilder::with_chunk_rows(run.query().record(), StringLayout::Utf8, CHUNK_ROWS),

@@ -64,6 +64,12 @@ impl FollowOptions {
     /// As many as the API lets one page through, as a rule.
     pub const MAX_ROWS: u64 = 10_000;
 
+    /// The options of a follower that ends once it has caught up, and takes nothing back.
+    pub fn once(start: FollowStart, settle: u64) -> Self {
+        let changes = Changes::Held;
+        Self { start, end: None, settle, poll: Poll::Once, changes, max_rows: Self::MAX_ROWS }
+    }
+
     /// Most delivered heights that are remembered with a settle distance.
     pub fn num_remembered(settle: u64) -> usize {
         2 * settle as usize + REMEMBERED
