@@ -14,8 +14,10 @@ impl<'py> GivenSettings<'py> {
         Self(given.map_or_else(|| PyDict::new(py), Bound::clone))
     }
 
-    /// Raises for another name than these of the settings of a class.
-    pub fn check_names(&self, class: &Bound<'py, PyType>, names: &[&str]) -> PyResult<()> {
+    /// Raises for a name that the signature of a class does not have.
+    pub fn check_names(&self, class: &Bound<'py, PyType>) -> PyResult<()> {
+        let signature: String = class.getattr("__text_signature__")?.extract()?;
+        let names: Vec<&str> = signature.split(", ").filter_map(|known| Some(known.split_once('=')?.0)).collect();
         for name in self.0.keys() {
             let name: String = name.extract()?;
             if !names.contains(&name.as_str()) {

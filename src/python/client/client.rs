@@ -13,7 +13,7 @@ use super::cassette::Cassette;
 use super::deployment::{_environment_deployment, Deployment};
 use super::origin::origin;
 use super::rate_limit_state::RateLimitState;
-use super::settings::{self, checked};
+use super::settings::checked;
 use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
 use crate::client::{self, Environment, RequestOptions};
@@ -56,7 +56,7 @@ impl Client {
         proxy=None, ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None, cache=None)")]
     fn new(py: Python<'_>, positional: &Bound<'_, PyTuple>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let given = GivenSettings::new(py, settings);
-        given.check_names(&py.get_type::<Self>(), &settings::NAMES)?;
+        given.check_names(&py.get_type::<Self>())?;
         if !positional.is_empty() {
             return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
         }

@@ -41,7 +41,7 @@ impl Deployment {
         max_page_size=None, signed=True)")]
     fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let given = GivenSettings::new(py, settings);
-        given.check_names(&py.get_type::<Self>(), &SETTINGS)?;
+        given.check_names(&py.get_type::<Self>())?;
         let text = |name, default: &str| Ok::<_, PyErr>(given.read(name)?.unwrap_or_else(|| default.to_owned()));
         let inner = interface::Deployment::new(
             &text("header_prefix", "SVC")?,

@@ -57,27 +57,6 @@ impl From<LoadError> for PyErr {
     }
 }
 
-const SETTINGS: [&str; 18] = [
-    "simulated",
-    "faults_json",
-    "quirks_json",
-    "transactions",
-    "seed",
-    "deployment",
-    "max_result_window",
-    "main_chain",
-    "zone_chain",
-    "rate_limit",
-    "growth",
-    "growth_rate",
-    "reorg",
-    "late",
-    "pending",
-    "compression",
-    "db",
-    "port",
-];
-
 getters! { LocalService { url(): &str, request_count(): u64 } }
 
 #[pymethods]
@@ -86,7 +65,6 @@ impl LocalService {
     #[pyo3(signature = (**settings))]
     fn new(py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let given = GivenSettings::new(py, settings);
-        given.check_names(&py.get_type::<Self>(), &SETTINGS)?;
         let simulated: bool = given.required("simulated")?;
         let settings = Settings {
             faults: faults(&given.required::<String>("faults_json")?)?,

@@ -21,33 +21,6 @@ const NO_URL: &str = "https://cassette.invalid";
 /// Variables that are read before there is a client, where an error could not be raised.
 const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 
-/// All settings of a client.
-pub const NAMES: [&str; 23] = [
-    "base_url",
-    "api_key",
-    "secret_key",
-    "passphrase",
-    "main_chain",
-    "zone_chain",
-    "deployment",
-    "timeout",
-    "deadline",
-    "max_retries",
-    "rate_limit",
-    "max_requests",
-    "concurrency",
-    "strict",
-    "numbers",
-    "max_response_bytes",
-    "proxy",
-    "ca_bundle",
-    "cassette",
-    "progress",
-    "on_attempt",
-    "credentials",
-    "cache",
-];
-
 /// Checks the settings of a client. `is_issued` is true if a callable issues the credentials.
 pub fn checked(
     given: &GivenSettings<'_>,

@@ -26,10 +26,8 @@ def service() -> Any:
         yield running
 
 
-def test_names_of_the_native_service_are_checked() -> None:
+def test_native_service_without_a_setting_names_it() -> None:
     native: Any = _LocalService
-    with pytest.raises(TypeError, match="unexpected keyword argument 'growth_rte'"):
-        native(growth_rte=1)
     with pytest.raises(TypeError, match="missing argument 'simulated'"):
         native()
 
