@@ -91,8 +91,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         evidence::_evidence, internal::_proxy, internal::_send_recorded, internal::_signature,
         internal::_without_cassette, origin::_client_count, origin::_keep_origins, origin::_sent_requests,
         pickle::_restore_client, rate_limit_state::_restore_rate_limit_state,
-        recorded_response::_decode_response, shared_cassette::_environment_cassette,
-        shared_cassette::_forget_cassette, shared_cassette::_name_cassette, shared_cassette::_share_cassette,
+        recorded_response::_decode_response, shared_cassette::_forget_cassette,
+        shared_cassette::_name_cassette, shared_cassette::_share_cassette,
         shared_cassette::_unname_cassette, usage::_restore_usage,
     });
     if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| !value.is_empty() && value != "0") {

@@ -14,7 +14,7 @@ use super::deployment::{_environment_deployment, Deployment};
 use super::origin::origin;
 use super::rate_limit_state::RateLimitState;
 use super::settings::checked;
-use super::shared_cassette::_environment_cassette;
+use super::shared_cassette::environment_cassette;
 use super::usage::Usage;
 use crate::client::{self, Environment, RequestOptions};
 use crate::columns::DecimalPolicy;
@@ -65,7 +65,7 @@ impl Client {
             credentials: CallableSetting::new("credentials", given.get("credentials")?)?,
         };
         let cassette = match given.optional::<Py<Cassette>>("cassette")? {
-            None => _environment_cassette(py)?,
+            None => environment_cassette(py)?,
             Some(cassette) => Some(cassette.get().clone()),
         };
         let deployment = match given.optional::<Py<Deployment>>("deployment")? {

@@ -35,8 +35,7 @@ fn named(variable: &str) -> Option<OsString> {
 }
 
 /// The cassette that the environment names. All clients of the process share one opening of it.
-#[pyfunction]
-pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
+pub fn environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let Some(path) = named(PATH) else { return Ok(None) };
     let path = cassette_path(path.into_pyobject(py)?.as_any(), PATH)?;
     let path = std::path::absolute(&path).unwrap_or(path);
