@@ -1,4 +1,11 @@
 //! The steps of a round: how far to read, what changed, and what is delivered.
+//!
+//! | Height | Records |
+//! |---|---|
+//! | `target` | up to it are due |
+//! | `depth` | from it on have to be read |
+//! | `unsettled` | from it on may have changed since they were delivered |
+//! | `young_from` | from it on are too young to have left a list that forgets its oldest ones |
 
 use std::ops::RangeInclusive;
 
