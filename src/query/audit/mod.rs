@@ -34,7 +34,7 @@
 //! | short pages | a first page with fewer records than it says, and newer ones later; a page of the beginning of a ranked list that has fewer than another one | `PaginationDriftError` | `short_pages.rs` |
 //! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` | `short_pages.rs` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` | `small_pages.rs` |
-//! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` | `places.rs` |
+//! | places | records that do not follow each other by the count, or are in the place of a returned one; a count that was not confirmed in the end | `PaginationDriftError` | `places.rs` |
 
 mod arguments;
 mod blocks;

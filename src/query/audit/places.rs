@@ -1,15 +1,22 @@
 //! `Places`: the places of records in a list with a count, counted from its end. Records that stay keep their place while
 //! the list grows at its head, so that the records of the result have consecutive places.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::query::snapshot::{PageRequest, Response};
+
+/// Returned records whose keys are kept: a response whose count is too great by a few has others in their places.
+const KEPT: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Places {
     /// Place of the record that was returned last; that of the last record of the list is 0.
     latest: Option<i64>,
+    /// Keys of the records that were returned last, the latest first.
+    returned: VecDeque<u64>,
+    /// True if a response has another record in the place of one that was returned, below the first page.
+    are_taken: bool,
     /// Records of a full page, as the first response shows them.
     page_rows: Option<(u64, u64)>,
     is_continued: bool,
@@ -61,9 +68,28 @@ impl Places {
             return true;
         }
         self.is_confirmed = is_first_page_at_its_place;
+        let mut above = (0..rows.start).rev().map(|row| (first - row as i64, response.rows.key(row)));
+        self.are_taken |= above.any(|(place, key)| self.is_taken(place, key));
+        for row in rows.clone().rev().take(KEPT).rev() {
+            self.returned.push_front(response.rows.key(row));
+        }
+        self.returned.truncate(KEPT);
         let follows = self.latest.is_none_or(|latest| first - rows.start as i64 == latest - 1);
         self.latest = Some(first - (rows.end - 1) as i64);
         follows
+    }
+
+    /// True if another record than this one was returned at a place below the first page.
+    fn is_taken(&self, place: i64, key: u64) -> bool {
+        let is_below_first_page = self.first_page.last().is_some_and(|(_, lowest)| place < *lowest);
+        let distance = self.latest.and_then(|latest| usize::try_from(place - latest).ok());
+        let returned = distance.and_then(|distance| self.returned.get(distance));
+        is_below_first_page && returned.is_some_and(|returned| *returned != key)
+    }
+
+    /// True if a response lacks a record of the result, or has one more, although no record at its place or below was lost.
+    pub fn are_contradicted(&self) -> bool {
+        self.is_confirmed && self.are_taken
     }
 
     /// True if the latest response confirms that no record below the first page was lost.

@@ -7,6 +7,7 @@ mod in_common;
 mod newest_block;
 mod one_block;
 mod order;
+mod places;
 mod repeats;
 mod short_pages;
 mod unreturned;

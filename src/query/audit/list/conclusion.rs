@@ -35,6 +35,9 @@ impl ListAudit {
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
         }
+        if self.places.are_contradicted() {
+            return Err("a response has another record in the place of a returned one".into());
+        }
         Ok(())
     }
 

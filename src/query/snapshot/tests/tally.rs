@@ -7,7 +7,7 @@ use super::choices::Exhaustive;
 use super::world::{Verdict, World};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
-pub const ERRORS: [&str; 16] = [
+pub const ERRORS: [&str; 17] = [
     "gave up after too many responses without new records",
     "of which",
     "records that were being read were deleted or replaced",
@@ -24,6 +24,7 @@ pub const ERRORS: [&str; 16] = [
     "a record was not returned with the others of its block",
     "the first records are not in the list any more",
     "the numbers of pages that the API reports contradict each other",
+    "a response has another record in the place of a returned one",
 ];
 
 #[derive(Debug, Default)]

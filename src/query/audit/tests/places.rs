@@ -1,0 +1,50 @@
+//! Places of records by the count of their list.
+
+use super::*;
+
+/// The end of a list whose first two pages have the keys 1 to 6, by a count of 9. The third page shows these rows.
+fn end(shown: &[u64], count: u64, returned: std::ops::Range<usize>) -> Result<(), String> {
+    let list = Subject { has_blocks: false, ..LIST };
+    let mut audit = ListAudit::new(list, 0, &[]);
+    let mut show = |page, keys: &[u64], count, returned| {
+        let rows = Page(keys.iter().map(|key| (*key, 20 - *key as i64, 1)).collect());
+        take_as(&mut audit, PageRequest { page, ..PageRequest::first(3) }, &rows, 4, Some(count), returned).unwrap();
+    };
+    show(1, &[1, 2, 3], 9, 0..3);
+    show(2, &[4, 5, 6], 9, 0..3);
+    show(3, shown, count, returned);
+    // The first page has not moved.
+    show(1, &[1, 2, 3], 9, 0..0);
+    audit.on_end(&End { extent: Extent::Reachable, ..WHOLE })
+}
+
+#[test]
+fn record_in_the_place_of_a_returned_one_is_a_contradiction() {
+    assert_eq!(end(&[7, 8, 9], 9, 0..3), Ok(()));
+    assert_eq!(end(&[6, 7, 8], 10, 1..3), Ok(()));
+    // One part of the service lacks the first of these.
+    let contradiction = Err("a response has another record in the place of a returned one".into());
+    assert_eq!(end(&[10, 8, 9], 10, 1..3), contradiction);
+    assert_eq!(end(&[10, 6, 7], 11, 2..3), contradiction);
+}
+
+#[test]
+fn record_in_the_place_of_one_of_the_first_page_may_be_newer() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    let mut show = |page, keys: &[u64], count, returned| {
+        let request = PageRequest { page, ..PageRequest::first(3) };
+        take_as(
+            &mut audit,
+            request,
+            &heights(&keys.iter().map(|key| *key as i64).collect::<Vec<_>>()),
+            3,
+            Some(count),
+            returned,
+        )
+    };
+    show(1, &[9, 8, 7], 4, 0..3).unwrap();
+    show(1, &[10, 9, 8], 5, 0..0).unwrap();
+    show(2, &[17, 6], 5, 1..2).unwrap();
+    show(1, &[9, 8, 7], 4, 0..0).unwrap();
+    assert_eq!(audit.on_end(&End { extent: Extent::Reachable, ..WHOLE }), Ok(()));
+}
