@@ -15,16 +15,16 @@ pub struct Places {
     latest: Option<i64>,
     /// Keys of the records that were returned last, the latest first.
     returned: VecDeque<u64>,
-    /// True if a response has another record in the place of one that was returned, below the first page.
-    are_taken: bool,
+    /// The lowest place of a returned record at which a response has another one.
+    taken: Option<i64>,
     /// Records of a full page, as the first response shows them.
     page_rows: Option<(u64, u64)>,
     is_continued: bool,
     /// Records of the first page with their places, in order; of equal records, only the first. After records below were
     /// deleted, a record from further up is in the place of another, and an equal one would be taken for it.
     first_page: Vec<(u64, i64)>,
-    /// True if a response since the latest record was returned, or that one, shows a record of the first page at its place.
-    is_confirmed: bool,
+    /// The highest place at which a response since the latest record was returned, or that one, shows the record of the first page.
+    confirmed: Option<i64>,
 }
 
 impl Places {
@@ -62,14 +62,17 @@ impl Places {
             self.first_page = returned.filter(|(key, _)| above.insert(*key)).collect();
         }
         let reaches_first_page = self.first_page.last().is_some_and(|(_, lowest)| first >= *lowest);
-        let is_first_page_at_its_place = reaches_first_page && places.any(|place| self.first_page.contains(&place));
+        let confirmed =
+            places.find(|place| reaches_first_page && self.first_page.contains(place)).map(|(_, place)| place);
+        let known = if rows.is_empty() { 0..response.rows.len() } else { 0..rows.start };
+        let mut known = known.rev().map(|row| (first - row as i64, response.rows.key(row)));
+        let taken = known.find(|(place, key)| self.is_taken(*place, *key)).map(|(place, _)| place);
+        self.taken = self.taken.into_iter().chain(taken).min();
         if rows.is_empty() {
-            self.is_confirmed |= is_first_page_at_its_place;
+            self.confirmed = self.confirmed.max(confirmed);
             return true;
         }
-        self.is_confirmed = is_first_page_at_its_place;
-        let mut above = (0..rows.start).rev().map(|row| (first - row as i64, response.rows.key(row)));
-        self.are_taken |= above.any(|(place, key)| self.is_taken(place, key));
+        self.confirmed = confirmed;
         for row in rows.clone().rev().take(KEPT).rev() {
             self.returned.push_front(response.rows.key(row));
         }
@@ -79,21 +82,20 @@ impl Places {
         follows
     }
 
-    /// True if another record than this one was returned at a place below the first page.
+    /// True if another record than this one was returned at the place.
     fn is_taken(&self, place: i64, key: u64) -> bool {
-        let is_below_first_page = self.first_page.last().is_some_and(|(_, lowest)| place < *lowest);
         let distance = self.latest.and_then(|latest| usize::try_from(place - latest).ok());
         let returned = distance.and_then(|distance| self.returned.get(distance));
-        is_below_first_page && returned.is_some_and(|returned| *returned != key)
+        returned.is_some_and(|returned| *returned != key)
     }
 
     /// True if a response lacks a record of the result, or has one more, although no record at its place or below was lost.
     pub fn are_contradicted(&self) -> bool {
-        self.is_confirmed && self.are_taken
+        self.taken.is_some_and(|taken| Some(taken) <= self.confirmed)
     }
 
     /// True if the latest response confirms that no record below the first page was lost.
     pub fn are_confirmed(&self) -> bool {
-        self.is_confirmed || self.first_page.is_empty()
+        self.confirmed.is_some() || self.first_page.is_empty()
     }
 }

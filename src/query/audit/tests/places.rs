@@ -29,22 +29,20 @@ fn record_in_the_place_of_a_returned_one_is_a_contradiction() {
 }
 
 #[test]
-fn record_in_the_place_of_one_of_the_first_page_may_be_newer() {
-    let mut audit = ListAudit::new(LIST, 0, &[]);
-    let mut show = |page, keys: &[u64], count, returned| {
-        let request = PageRequest { page, ..PageRequest::first(3) };
-        take_as(
-            &mut audit,
-            request,
-            &heights(&keys.iter().map(|key| *key as i64).collect::<Vec<_>>()),
-            3,
-            Some(count),
-            returned,
-        )
+fn record_in_the_place_of_one_of_the_first_page_is_a_contradiction_if_that_is_found_again() {
+    let ends = |head: &[i64], count| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        let mut show = |page, rows: &[i64], count, returned| {
+            let request = PageRequest { page, ..PageRequest::first(3) };
+            take_as(&mut audit, request, &heights(rows), 2, Some(count), returned).unwrap();
+        };
+        show(1, &[9, 8, 7], 4, 0..3);
+        show(2, &[17, 6], 5, 1..2);
+        show(1, head, count, 0..0);
+        audit.on_end(&End { extent: Extent::Reachable, ..WHOLE })
     };
-    show(1, &[9, 8, 7], 4, 0..3).unwrap();
-    show(1, &[10, 9, 8], 5, 0..0).unwrap();
-    show(2, &[17, 6], 5, 1..2).unwrap();
-    show(1, &[9, 8, 7], 4, 0..0).unwrap();
-    assert_eq!(audit.on_end(&End { extent: Extent::Reachable, ..WHOLE }), Ok(()));
+    assert!(ends(&[9, 8, 7], 4).is_err());
+    // Those above the last record of the first page were replaced, and that one is in its place.
+    assert!(ends(&[10, 19, 7], 4).is_err());
+    assert_eq!(ends(&[19, 18, 17], 5), Err("no response confirms the first page".into()));
 }
