@@ -1,5 +1,5 @@
-//! `Distances`: records that an earlier run returned, by their offsets. A response of another run that shows two of them farther
-//! apart shows records between them that were not returned.
+//! `Distances`: records that an earlier run returned, by their offsets. A response that shows two of them farther apart has records
+//! between them that were not returned.
 
 use super::repeats::count;
 use crate::message::{Hint, Message};
@@ -24,6 +24,7 @@ impl Distances {
         Self { offsets, are_contradicted: false }
     }
 
+    /// Takes a response, of which rows are returned or not.
     pub fn on_response(&mut self, rows: &dyn Rows) {
         if self.offsets.is_empty() || self.are_contradicted {
             return;
@@ -47,8 +48,8 @@ impl Distances {
     }
 
     pub fn reason(&self) -> Option<Message> {
-        let reason = "A response showed records between two that an earlier run returned next to each other: a part of the \
-                      service may have lacked them, or the chain was reorganized";
+        let reason = "A response showed more records between two that an earlier run returned than that run did: a part of \
+                      the service may have lacked them, or the chain was reorganized";
         self.are_contradicted.then(|| Message::new(reason).hint(Hint::RunAgain))
     }
 }

@@ -12,7 +12,7 @@
 //! | one block | two block hashes, or other records in the end, on the first page or on those after it; fewer than a discarded reading received | `PaginationDriftError` | `one_block.rs` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` | `heights.rs` |
 //! | order | a record above those that an earlier run returned | a reason | `heights.rs` |
-//! | order | records between two that an earlier run returned next to each other | a reason | `distances.rs` |
+//! | order | more records between two that an earlier run returned than it did | a reason | `distances.rs` |
 //! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason | `forks.rs` |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason | `blocks.rs` |
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
