@@ -68,11 +68,15 @@ impl Reading {
 
     /// The list begins with the lowest height that was read: what was below `young` may have left it.
     pub fn end_forgetful(&mut self, young: i64) {
-        self.complete_from = self.heights.keys().next().map_or(young, |lowest| young.min(*lowest));
+        self.complete_from = self.lowest().map_or(young, |lowest| young.min(lowest));
     }
 
     pub fn rows(&self) -> u64 {
         self.rows
+    }
+
+    pub fn lowest(&self) -> Option<i64> {
+        self.heights.keys().next().copied()
     }
 
     pub fn top(&self) -> Option<i64> {

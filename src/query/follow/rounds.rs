@@ -145,9 +145,14 @@ impl Follower {
     /// The height from which on no record is too old for a list that forgets its oldest ones. If the highest known height is
     /// not, neither are those that may have changed with it.
     pub(super) fn young_from(&self) -> i64 {
+        let lowest = self.round.reading.lowest();
+        let highest = self.state.as_ref().and_then(FollowState::highest);
         let young = match self.spec.forgets {
-            Forgets::LastYear { heights } => heights.max(self.spec.settle),
-            Forgets::Never => self.spec.settle,
+            // With age, the oldest records leave first. All that are known are gone at once.
+            Forgets::LastYear { heights } if lowest.is_none_or(|lowest| Some(lowest) > highest) => {
+                heights.max(self.spec.settle)
+            }
+            Forgets::LastYear { .. } | Forgets::Never => self.spec.settle,
         };
         let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(young));
         let is_young = |state: &&FollowState| state.highest().is_some_and(|highest| highest >= recent);
