@@ -91,7 +91,7 @@ def test_export_that_the_list_contradicts_is_begun_again(
     export = run()
     assert export.complete
     text = export.parts[0].read_bytes() if way in {"file.csv", "file.jsonl"} else b""
-    found = chainframe.exports.read(export.path).to_table() if way == "directory" else None
+    found: Any = chainframe.exports.read(export.path).to_table() if way == "directory" else None
     rows = text.count(b"\n") - (way == "file.csv") if text else export.rows
     assert (rows, export.rows) == (125, 125)
     assert found is None or sorted(found["tx_id"].to_pylist()) == sorted(row["txid"] for row in chain.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_list_that_lost_a_record_that_was_not_exported_is_not_behind(
 
     def exported() -> list[int]:
         query.to_parquet_series(tmp_path, settle=5)
-        found: list[int] = chainframe.exports.read(tmp_path).to_table()[HEIGHTS[call]].to_pylist()
+        found: list[Any] = chainframe.exports.read(tmp_path).to_table()[HEIGHTS[call]].to_pylist()
         return sorted(found)
 
     settled = listed[:-1]
