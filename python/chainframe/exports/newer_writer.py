@@ -97,7 +97,7 @@ class NewerRangeWriter(QueryWriter):
         earlier = self.manifest.since_watermark or []
         reasons: list[str] = []
         # A run that continues an interrupted one does not read the highest block of the earlier export.
-        if not self._began_at is not None and self._buffer.report().requests:
+        if self._began_at is None and self._buffer.report().requests:
             earlier = self._matcher.known()
             reasons = self._matcher.findings()
             self.manifest.absent = [list(record) for record in self._matcher.absent()]

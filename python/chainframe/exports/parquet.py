@@ -60,7 +60,7 @@ ROWS_PER_FILE = 65_536
 MAX_SETTLE = 2**32
 """Greatest distance from the head. Twice that many heights below any head are still integers of Arrow."""
 READINGS = 3
-"""Times that the list of one call is read from its beginning, as those of a query whose records are not taken."""
+"""Most times that one call reads its list from the beginning: as many as a query that is collected."""
 WHOLE_LIST = "with settle, with since or for a series, which need the whole list"
 
 
