@@ -29,7 +29,7 @@ class Tables(Protocol):
 
 
 # Libraries that each conversion needs, and the extra that installs them.
-NEEDS = {
+NEEDS: dict[str, tuple[tuple[str, ...], str]] = {
     "to_pandas": (("pandas", "pyarrow"), "pandas"),
     "to_polars": (("polars",), "polars"),
     "to_arrow": (("pyarrow",), "arrow"),
