@@ -69,7 +69,7 @@ def normalize_sbom(content: bytes, seconds: int) -> bytes:
     bill = json.loads(text)
     bill.pop("serialNumber", None)
     bill["metadata"]["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-    return json.dumps(bill, indent=2).encode()
+    return json.dumps(bill, separators=(",", ":")).encode()
 
 
 def main(arguments: list[str]) -> int:

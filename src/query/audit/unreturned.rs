@@ -26,7 +26,7 @@ const MAX_PASSED: u32 = 3;
 
 /// A record, and the one below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(into = "PairInCursor", from = "PairInCursor")]
 pub struct Pair {
     above: u64,
     below: u64,
@@ -46,6 +46,22 @@ pub struct Pair {
     chain_height: Option<i64>,
     /// True if an earlier run returned the upper one.
     is_of_earlier_run: bool,
+}
+
+/// Keys of both records, offset of the upper one, and height of the lower one.
+type PairInCursor = (u64, u64, u64, Option<i64>);
+
+impl From<Pair> for PairInCursor {
+    fn from(Pair { above, below, offset, height, .. }: Pair) -> Self {
+        (above, below, offset, height)
+    }
+}
+
+impl From<PairInCursor> for Pair {
+    fn from((above, below, offset, height): PairInCursor) -> Self {
+        let max_offset = Some(offset);
+        Self { above, below, offset, max_offset, height, is_of_earlier_run: true, ..Self::default() }
+    }
 }
 
 impl Pair {
@@ -113,14 +129,10 @@ impl Unreturned {
     /// Takes pairs that an earlier run did not return whole.
     #[must_use]
     pub fn with_pairs(self, pairs: &[Pair]) -> Self {
+        let pairs = pairs.iter().map(|pair| Pair::from(PairInCursor::from(*pair)));
+        // Without their blocks, a reorganization may have moved or removed records.
         let has_blocks = self.has_blocks;
-        let pairs = pairs.iter().map(|pair| Pair {
-            // Without their blocks, a reorganization may have moved or removed records.
-            chain_height: pair.chain_height.filter(|_| has_blocks),
-            discarded_offset: None,
-            is_of_earlier_run: true,
-            ..*pair
-        });
+        let pairs = pairs.map(|pair| Pair { chain_height: pair.height.filter(|_| has_blocks), ..pair });
         Self { pairs: pairs.collect(), ..self }
     }
 
