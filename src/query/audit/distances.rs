@@ -8,7 +8,7 @@ use crate::query::snapshot::Rows;
 
 #[derive(Debug, Default)]
 pub struct Distances {
-    /// Offsets by keys, of records that are equal to no other one.
+    /// Offsets by keys; `None` for a key that several of these records have.
     offsets: HashedMap<Option<u64>>,
     are_contradicted: bool,
 }
@@ -30,18 +30,20 @@ impl Distances {
             return;
         }
         let keys = rows.keys();
-        // Equal records have one height: with all of it above or below another record, a response shows all of them.
-        let is_single = |key: u64| count(key, &keys) == 1;
         let mut upper = None;
         let mut latest: Option<(Option<i64>, i64)> = None;
         for (row, key) in keys.iter().copied().enumerate() {
-            let Some(offset) = self.offsets.get(&key).copied().flatten().filter(|_| is_single(key)) else { continue };
+            let Some(offset) = self.offsets.get(&key).copied().flatten() else { continue };
+            // Equal records have one height, and a response shows all of them that are between it and a record of another height.
+            if count(key, &keys) > 1 {
+                continue;
+            }
             let height = rows.height(row);
             let place = row as i64 - offset.cast_signed();
             if let Some((_, place)) = latest.filter(|(above, _)| *above != height) {
                 upper = Some(place);
             }
-            // A lesser distance is one of records that the list has lost.
+            // If the distance is less, the list has lost records.
             self.are_contradicted |= upper.is_some_and(|upper| place > upper);
             latest = Some((height, place));
         }

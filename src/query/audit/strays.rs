@@ -116,11 +116,11 @@ impl Strays {
         Self(strays.iter().copied().collect())
     }
 
-    /// Those that a run which continues this one has to return, if it returns others of their blocks.
+    /// Records for a cursor: the next run has to return them if it returns others of their blocks.
     pub fn open(&self, read: ReadHeights<'_>) -> Vec<Stray> {
         let mut keys = HashedSet::default();
-        let is_of_list = |stray: &&Stray| read.is_of_list(stray.seen) && !read.known.contains(stray.key);
-        let open = self.0.iter().filter(is_of_list).filter(|stray| keys.insert(stray.key));
+        let open = self.0.iter().filter(|stray| read.is_of_list(stray.seen) && !read.known.contains(stray.key));
+        let open = open.filter(|stray| keys.insert(stray.key));
         open.take(STRAYS_IN_CURSOR).map(|stray| stray.of_earlier_reading()).collect()
     }
 

@@ -148,7 +148,7 @@ impl Follower {
         let lowest = self.round.reading.lowest();
         let highest = self.state.as_ref().and_then(FollowState::highest);
         let young = match self.spec.forgets {
-            // With age, the oldest records leave first. All that are known are gone at once.
+            // Records that become too old leave the list one after another. Here all known ones are missing.
             Forgets::LastYear { heights } if lowest.is_none_or(|lowest| Some(lowest) > highest) => {
                 heights.max(self.spec.settle)
             }

@@ -87,8 +87,9 @@ pub struct FollowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgets {
     Never,
-    /// Records of more than a year ago leave the list: none of this many newest heights.
+    /// Records of more than a year ago leave the list.
     LastYear {
+        /// Number of newest heights whose records are younger.
         heights: i64,
     },
 }

@@ -74,7 +74,7 @@ WAYS = ["directory", "file.parquet", "file.csv", "file.jsonl"]
 def test_export_that_the_list_contradicts_is_begun_again(
     server: StrictServer, tmp_path: Path, way: str, *, is_awaited: bool
 ) -> None:
-    """Other runs cannot continue what was kept of a contradicted one, which none of them may have seen."""
+    """No run can continue the rows of a contradicted one, also after the service has recovered."""
     chain = Ties(server, "token_transfers", 125)
     query = chain.query(server.client(), page_size=20)
     name = {".csv": "to_csv", ".jsonl": "to_json"}.get(Path(way).suffix, "to_parquet")

@@ -35,7 +35,7 @@ impl ListAudit {
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
         }
-        // Another reading may not show what a reason says already.
+        // If a reason says what is missing, the list is not read again: another reading may have no evidence of it.
         if self.places.are_contradicted() && self.doubts(end).is_empty() {
             return Err("a response has another record in the place of a returned one".into());
         }

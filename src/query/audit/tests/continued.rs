@@ -107,7 +107,7 @@ fn record_that_an_earlier_run_received_is_missed_among_others_of_its_block() {
     };
     assert!(!reads(&earlier(0..2), 13) && reads(&earlier(0..2), 99));
     assert_eq!(earlier(0..3), []);
-    // It is as if it had been received before the first page was requested.
+    // The list may have newer records of the height, but an earlier run has received this one.
     let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
     let mut audit = of_one_height.with_strays(&earlier(0..2));
     take(&mut audit, 2, &Page(vec![(13, 7, 7), (14, 6, 6)]), 2).unwrap();
@@ -121,7 +121,7 @@ fn record_below_one_that_an_earlier_run_returned_is_looked_for() {
     take_as(&mut earlier, PageRequest::first(3), &Page(vec![(1, 8, 8), (99, 8, 8), (2, 8, 8)]), 5, None, 0..0).unwrap();
     let pairs = earlier.open_pairs();
     assert_eq!((pairs.len(), pairs[0].is_below_one_before(1), pairs[0].is_below_one_before(0)), (1, true, false));
-    // The upper one is far above those that the cursor has.
+    // The upper record is far above the records whose keys the cursor has.
     let continued = || ListAudit::new(LIST, 900, &Vec::from_iter(3..=12)).below(Some(7)).with_pairs(&pairs);
     let looks = |shown: &Page| {
         let mut audit = continued();
@@ -138,12 +138,12 @@ fn records_between_two_that_an_earlier_run_returned_are_a_reason() {
     let read = |shown: &[u64]| {
         let first_page = vec![(0, 1), (1, 2), (99, 3)];
         let mut audit = ListAudit::new(LIST, 6, &[2, 4, 5, 6]).after_first_page(first_page).below(Some(7));
-        // The last two have one height.
+        // The records 5 and 6 have one height.
         let rows = shown.iter().map(|key| (*key, 20 - (*key % 10).min(5) as i64, 1));
         take_as(&mut audit, PageRequest::first(20), &Page(rows.collect()), 3, None, shown.len()..shown.len()).unwrap();
         doubts(&audit).contains("between two that an earlier run returned")
     };
-    // Of those that were returned, the third is not known.
+    // The cursor lacks the key of the third returned record.
     for (shown, is_contradicted) in [
         (&[1, 2, 13, 4, 5, 6][..], false),
         (&[10, 11, 1, 2, 13, 4, 5, 6], false),
@@ -152,9 +152,11 @@ fn records_between_two_that_an_earlier_run_returned_are_a_reason() {
         (&[1, 12, 13, 14, 5, 6], false),
         (&[1, 12, 13, 14, 15, 25, 6], true),
         (&[4, 14, 5], true),
-        // Of these two, another one may be equal to the upper one.
+        // A record of the same height may be equal to a returned one.
         (&[5, 15, 6], false),
         (&[5, 5, 6], false),
+        // Of two equal records, only one has the known offset.
+        (&[1, 12, 13, 4, 4], false),
         (&[13, 4, 14], false),
     ] {
         assert_eq!(read(shown), is_contradicted, "{shown:?}");

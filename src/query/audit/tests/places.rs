@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The end of a list whose first two pages have the keys 1 to 6, by a count of 9. The third page shows these rows.
+/// The verdict on a list of 9 records whose first two pages have the keys 1 to 6, and whose third page shows these keys.
 fn end(shown: &[u64], count: u64, returned: std::ops::Range<usize>) -> Result<(), String> {
     let list = Subject { has_blocks: false, ..LIST };
     let mut audit = ListAudit::new(list, 0, &[]);
@@ -22,7 +22,7 @@ fn end(shown: &[u64], count: u64, returned: std::ops::Range<usize>) -> Result<()
 fn record_in_the_place_of_a_returned_one_is_a_contradiction() {
     assert_eq!(end(&[7, 8, 9], 9, 0..3), Ok(()));
     assert_eq!(end(&[6, 7, 8], 10, 1..3), Ok(()));
-    // One part of the service lacks the first of these.
+    // The other responses are of a part of the service that lacks record 10.
     let contradiction = Err("a response has another record in the place of a returned one".into());
     assert_eq!(end(&[10, 8, 9], 10, 1..3), contradiction);
     assert_eq!(end(&[10, 6, 7], 11, 2..3), contradiction);
@@ -42,7 +42,7 @@ fn record_in_the_place_of_one_of_the_first_page_is_a_contradiction_if_that_is_fo
         audit.on_end(&End { extent: Extent::Reachable, ..WHOLE })
     };
     assert!(ends(&[9, 8, 7], 4).is_err());
-    // Those above the last record of the first page were replaced, and that one is in its place.
+    // The first two records of the first page were replaced; the third one is in its place.
     assert!(ends(&[10, 19, 7], 4).is_err());
     assert_eq!(ends(&[19, 18, 17], 5), Err("no response confirms the first page".into()));
 }

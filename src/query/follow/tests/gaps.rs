@@ -90,7 +90,8 @@ fn the_first_record_of_a_height_may_be_listed_late() {
     }
 }
 
-/// A follower of a list that forgets none of the newest `heights`, which ends with records of the last heights only and has delivered them.
+/// A follower that has delivered a list with records of the last heights only. The list forgets old records, but none of the
+/// newest `heights`.
 fn young(records: usize, page_size: u64, changes: Changes, heights: i64) -> (Run, Chain) {
     let mut chain = Chain::new(20, 1);
     chain.forget(20 - records);
@@ -109,7 +110,7 @@ fn young(records: usize, page_size: u64, changes: Changes, heights: i64) -> (Run
 fn records_that_a_reorganization_removed_from_a_list_that_forgets_are_undone() {
     for records in 2..=6 {
         for removed in 1..=records {
-            // The highest of the records, at height 18, is within the settle distance, or of the heights that a year has at least.
+            // The highest record, at height 18, is within the settle distance, or within the heights of a year.
             for (grown, year) in [(0, 0), (1, 0), (2, 0), (3, 0), (30, 50)] {
                 for page_size in [1, 5, 10] {
                     let (mut run, mut chain) = young(records, page_size, Changes::Undone, year);
