@@ -8,22 +8,20 @@ use std::ops::Range;
 
 use end_requests::{RECORD_BETWEEN, Sought};
 
-use super::copies::Copies;
+use super::counted_places::CountedPlaces;
 use super::distances::Distances;
 use super::forks::Forks;
 use super::growth::Growth;
 use super::heights::Heights;
-use super::known::Last;
 use super::latest::Latest;
 use super::lengths::Lengths;
 use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
-use super::places::Places;
 use super::repeats::{Repeat, Repeats, count};
 use super::returned::Returned;
+use super::returned_facts::Last;
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
-use super::strays::Strays;
 use super::subject::{AcceptedRows, Extent, Subject};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
@@ -37,8 +35,6 @@ pub struct ListAudit {
     ends: Vec<(u64, u64)>,
     repeats: Repeats,
     unreturned: Unreturned,
-    strays: Strays,
-    copies: Copies,
     distances: Distances,
     growth: Growth,
     /// True if a response had records.
@@ -49,7 +45,7 @@ pub struct ListAudit {
     extent: Extent,
     /// The proof for which the request of the audit in flight was sent.
     sought: Sought,
-    places: Places,
+    places: CountedPlaces,
     lengths: Lengths,
     one_block: OneBlock,
     small_pages: SmallPages,
@@ -71,16 +67,14 @@ impl ListAudit {
             returned: Returned::before(offset, latest, subject.has_unique_keys),
             ends: Vec::new(),
             repeats: Repeats::default(),
-            unreturned: Unreturned::new(subject.has_blocks),
-            strays: Strays::default(),
-            copies: Copies::of_earlier_run(latest),
+            unreturned: Unreturned::new(subject.has_blocks, latest),
             distances: Distances::default(),
             growth: Growth::default(),
             has_records: false,
             had_records: false,
             extent: Extent::default(),
             sought: Sought::default(),
-            places: if is_continued { Places::continued() } else { Places::default() },
+            places: if is_continued { CountedPlaces::continued() } else { CountedPlaces::default() },
             lengths: if is_continued { Lengths::continued() } else { Lengths::default() },
             one_block: OneBlock::continued(offset, latest),
             small_pages: SmallPages::default(),
@@ -165,7 +159,7 @@ impl ListAudit {
             for row in dropped {
                 let key = response.rows.key(row);
                 let is_new = self.returned.keys.insert(key);
-                self.copies.on_returned(key, is_new);
+                self.unreturned.copies.on_returned(key, is_new);
             }
         }
         self.note_last(response, accepted, &kept);
@@ -236,7 +230,7 @@ impl ListAudit {
         if self.subject.order == Order::NewestFirst {
             self.returned.newest = self.returned.newest.or_else(|| rows.height(kept[0]));
         }
-        self.unreturned.on_returned(rows, kept, self.returned.next as i64 - accepted.rows.end as i64);
+        self.unreturned.below.on_returned(rows, kept, self.returned.next as i64 - accepted.rows.end as i64);
         self.check_keys(response, kept)
     }
 
@@ -290,11 +284,11 @@ impl ListAudit {
         // Without their blocks, a reorganization may have moved or removed records.
         let has_blocks = self.subject.has_blocks;
         let number = if has_blocks { self.taken } else { u64::MAX };
-        self.unreturned.on_response(request, response, rows, drift, &self.returned, number);
+        self.unreturned.below.on_response(request, response, rows, drift, &self.returned, number);
         let others = (0..rows.start).chain(rows.end..response.rows.len());
-        self.strays.add(response.rows, others.clone(), &self.forks, &self.returned.keys, number);
+        self.unreturned.in_blocks.add(response.rows, others.clone(), &self.forks, &self.returned.keys, number);
         if has_blocks {
-            self.copies.on_response(response.rows, others, &self.forks, &self.returned.keys, number);
+            self.unreturned.copies.on_response(response.rows, others, &self.forks, &self.returned.keys, number);
         }
     }
 
@@ -354,7 +348,7 @@ impl ListAudit {
         let returned: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
         let is_new = self.returned.keys.insert_all(&returned);
         for (key, is_new) in returned.into_iter().zip(is_new) {
-            self.copies.on_returned(key, is_new);
+            self.unreturned.copies.on_returned(key, is_new);
             if !is_new || self.returned.of_first_page.contains(&key) {
                 self.returned.has_equal = true;
                 if keys.is_empty() {

@@ -18,10 +18,10 @@
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
 //! | lists | records of a list that is empty, in another list of the set | it is read again; a reason | `in_common.rs` |
 //! | heights | blocks whose heights are not consecutive | a reason | `heights.rs` |
-//! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
-//! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned.rs`, `first_rows.rs` |
-//! | end | a record that was not returned with the others of its block, also of those that an earlier run received; and is still there | a reason; `PaginationDriftError` | `strays.rs` |
-//! | end | fewer equal records than one response showed | `PaginationDriftError` | `copies.rs` |
+//! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned/below.rs`, `unreturned/first_rows.rs` |
+//! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned/below.rs`, `unreturned/first_rows.rs` |
+//! | end | a record that was not returned with the others of its block, also of those that an earlier run received; and is still there | a reason; `PaginationDriftError` | `unreturned/in_blocks.rs` |
+//! | end | fewer equal records than one response showed | `PaginationDriftError` | `unreturned/copies.rs` |
 //! | end | the first record of a discarded reading, where others of its block were returned | `PaginationDriftError` | `returned.rs` |
 //! | end | no record, although a response had some | `PaginationDriftError` | `list/conclusion.rs` |
 //! | between | a record that was not returned, between two returned ones of other heights | `PaginationDriftError` | `list/end_requests.rs` |
@@ -34,18 +34,17 @@
 //! | short pages | a first page with fewer records than it says, and newer ones later; a page of the beginning of a ranked list that has fewer than another one | `PaginationDriftError` | `short_pages.rs` |
 //! | short pages | of a beginning that has pages with fewer records than they say: another record in place of the last one | `PaginationDriftError` | `short_pages.rs` |
 //! | small pages | records after the last page, or another length, where pages are smaller than requested | `PaginationDriftError` | `small_pages.rs` |
-//! | places | records that do not follow each other by the count, or are in the place of a returned one; a count that was not confirmed in the end | `PaginationDriftError` | `places.rs` |
+//! | places | records that do not follow each other by the count, or are in the place of a returned one; a count that was not confirmed in the end | `PaginationDriftError` | `counted_places.rs` |
 
 mod arguments;
 mod blocks;
-mod copies;
+mod checkpoint;
+mod counted_places;
 mod distances;
-mod first_rows;
 mod forks;
 mod growth;
 mod heights;
 mod in_common;
-mod known;
 mod known_keys;
 mod latest;
 mod lengths;
@@ -53,12 +52,11 @@ mod list;
 mod numbers;
 mod one_block;
 mod pages;
-mod places;
 mod repeats;
 mod returned;
+mod returned_facts;
 mod short_pages;
 mod small_pages;
-mod strays;
 mod subject;
 #[cfg(test)]
 mod tests;
@@ -66,12 +64,10 @@ mod unreturned;
 
 pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
+pub use checkpoint::{AuditCheckpoint, AuditedPage};
 pub use in_common::InCommon;
 pub use latest::Latest;
 pub use list::ListAudit;
 pub use numbers::check_count;
 pub use pages::{page_of_both, records_before};
-pub use repeats::Repeat;
-pub use strays::{STRAYS_IN_CURSOR, Stray};
 pub use subject::{AcceptedRows, End, ReaderState, Subject};
-pub use unreturned::{PAIRS_IN_CURSOR, Pair};

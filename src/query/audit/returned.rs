@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::known::{Known, Last};
 use super::known_keys::KnownKeys;
 use super::latest::Latest;
+use super::returned_facts::{Last, ReturnedFacts};
 use super::subject::Extent;
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
@@ -66,11 +66,11 @@ impl Returned {
     }
 
     /// Facts about these records for a search of others, once this part of the list was read.
-    pub fn known(&self, extent: Extent) -> Known<'_> {
+    pub fn known(&self, extent: Extent) -> ReturnedFacts<'_> {
         // A row above the first record may contradict the arguments.
         let is_top_known = self.has_unique_keys && !self.is_continued && self.next == self.count;
         let last = self.last.filter(|_| extent != Extent::Whole);
-        Known {
+        ReturnedFacts {
             keys: &self.keys,
             has_equal: self.has_equal || self.lacks_keys,
             last,

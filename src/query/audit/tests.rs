@@ -2,12 +2,12 @@
 
 mod continued;
 mod copies;
+mod counted_places;
 mod growth;
 mod in_common;
 mod newest_block;
 mod one_block;
 mod order;
-mod places;
 mod repeats;
 mod short_pages;
 mod unreturned;

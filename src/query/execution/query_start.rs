@@ -73,8 +73,8 @@ impl QueryStart {
     /// Returns this position as that after the record above a cut, which another run returns.
     pub(super) fn below(self, cut: &Cut) -> Self {
         let mut cursor = self.first();
-        cursor.latest = vec![cut.above];
-        cursor.height = cut.height;
+        cursor.audit.latest = vec![cut.above];
+        cursor.audit.height = cut.height;
         Self { cursor: Some(Arc::new(cursor)), ..self }
     }
 

@@ -103,16 +103,10 @@ impl SliceFetcher {
         if query.is_paged() {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
-            let audit = ListAudit::new(subject(query, wanted), cursor.offset, &cursor.latest);
-            let audit = audit.after_first_page(cursor.list.first_page()).after_short_page(cursor.list.short_page());
-            let audit = audit.between(cursor.list.ends());
-            let height = cursor.height.filter(|_| cursor.offset > 0);
-            let audit = audit.below(height).after_block(cursor.block);
-            let audit = audit.with_repeats(&cursor.repeats);
-            fetcher.audit = audit.with_strays(&cursor.strays).with_pairs(&cursor.pairs);
+            fetcher.audit = ListAudit::resumed(subject(query, wanted), cursor.offset, &cursor.audit, &cursor.list);
         } else {
-            let key = cursor.latest.first().copied();
-            let key_of_all = cursor.latest.get(1).copied();
+            let key = cursor.audit.latest.first().copied();
+            let key_of_all = cursor.audit.latest.get(1).copied();
             let skipped = Skipped { count: cursor.offset, key, key_of_all };
             fetcher.skipped = (skipped.count > 0).then_some(skipped);
         }

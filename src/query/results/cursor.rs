@@ -14,7 +14,7 @@ use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
-use crate::query::audit::{Latest, PAIRS_IN_CURSOR, Pair, Repeat, STRAYS_IN_CURSOR, Stray};
+use crate::query::audit::AuditCheckpoint;
 use crate::query::request::{Arg, Members, Options, Query, with_value};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
@@ -44,31 +44,15 @@ pub struct Cursor {
     pub(in crate::query) offset: u64,
     #[serde(default, skip_serializing_if = "ListCheckpoint::is_start")]
     pub(in crate::query) list: ListCheckpoint,
-    /// Keys of the latest records of the list that were returned, for its audit. Of a look-up, one key of all of
-    /// them, and one of all records of the response.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::query) latest: Vec<u64>,
+    /// State of the audit of the list.
+    #[serde(default, skip_serializing_if = "AuditCheckpoint::is_empty")]
+    pub(in crate::query) audit: AuditCheckpoint,
     /// Look-ups after the position that were received.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) lookups: Vec<Lookup>,
     /// Latest heights and their blocks, where these are of several lists or look-ups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) blocks: Vec<(i64, u64)>,
-    /// Height of the last of them, if those after it are not above it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::query) height: Option<i64>,
-    /// Height and block of the last of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::query) block: Option<(i64, u64)>,
-    /// Records that were returned twice and are still to be proven to be two.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::query) repeats: Vec<Repeat>,
-    /// Records that were received and are not before the position.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::query) strays: Vec<Stray>,
-    /// Records that were received below returned ones and not returned.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::query) pairs: Vec<Pair>,
     /// Reasons why the result is incomplete so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::query) reasons: Vec<Message>,
@@ -92,7 +76,7 @@ pub struct Cursor {
 
 impl Sealed for Cursor {
     const PARAMETER: &'static str = "cursor";
-    const VERSION: u32 = 12;
+    const VERSION: u32 = 13;
     const VERSION_MEMBER: &'static str = "version";
     const FORM: &'static str = "must be a string from page.cursor, query.cursor or error.cursor";
     const OTHER_MEMBER: &'static str = "follow";
@@ -161,7 +145,7 @@ impl Cursor {
     /// | version, call, deployment, chain | never: those of the set |
     /// | arguments | if times were replaced by heights |
     /// | options | if they differ from those of the set |
-    /// | keys of the latest records, received records | the list's share of those that a cursor has |
+    /// | state of the audit | the list's share of those that a cursor has |
     pub(in crate::query) fn within(self, set: &Self, member: &Query, lists: usize) -> Self {
         // Heights in place of times are its own.
         let is_resolved = self.arguments != *member.args();
@@ -173,9 +157,7 @@ impl Cursor {
             chain: String::new(),
             arguments: if is_resolved { self.arguments } else { Arc::default() },
             options: if options == set.options { Options::default() } else { options },
-            latest: Latest::of_one_list(self.latest, lists),
-            strays: self.strays.into_iter().take(STRAYS_IN_CURSOR / lists).collect(),
-            pairs: self.pairs.into_iter().take((PAIRS_IN_CURSOR / lists).max(1)).collect(),
+            audit: self.audit.of_one_list(lists),
             ..self
         }
     }
@@ -350,6 +332,6 @@ impl Cursor {
             && i64::try_from(self.offset).is_ok()
             && self.list.is_plausible()
             && self.division.as_ref().is_none_or(Division::is_plausible)
-            && self.repeats.iter().all(|repeat| repeat.is_before(self.offset))
+            && self.audit.is_plausible(self.offset)
     }
 }

@@ -3,9 +3,8 @@
 use super::ListAudit;
 use crate::message::Message;
 use crate::query::audit::returned::Returned;
-use crate::query::audit::strays::{ReadHeights, Stray};
 use crate::query::audit::subject::{End, Extent};
-use crate::query::audit::unreturned::Pair;
+use crate::query::audit::unreturned::{Pair, ReadHeights, UnreturnedRecord};
 use crate::query::snapshot::ListKind;
 
 impl ListAudit {
@@ -26,7 +25,7 @@ impl ListAudit {
         if self.returned.lacks_top_of_earlier_reading(|block| self.forks.have_hash(block)) {
             return Err("the first record of an earlier reading of the list is missing, although others of its block were returned".into());
         }
-        if self.heights_read_to(end).is_some_and(|read| self.copies.lack_some(read)) {
+        if self.heights_read_to(end).is_some_and(|read| self.unreturned.copies.lack_some(read)) {
             return Err("a response showed more equal records than were returned".into());
         }
         if self.lacks_of_first_page(end) {
@@ -58,14 +57,14 @@ impl ListAudit {
     }
 
     /// Records for a cursor that were received and not returned; `None` if no record has to be returned with others.
-    pub fn open_strays(&self) -> Option<Vec<Stray>> {
+    pub fn open_records(&self) -> Option<Vec<UnreturnedRecord>> {
         let read = self.heights_read().filter(|_| self.subject.has_blocks)?;
-        Some(self.strays.open(read))
+        Some(self.unreturned.in_blocks.open(read))
     }
 
     /// For a cursor: records below a returned one that were received and not returned.
     pub fn open_pairs(&self) -> Vec<Pair> {
-        self.unreturned.open(self.returned.known(Extent::Whole))
+        self.unreturned.below.open(self.returned.known(Extent::Whole))
     }
 
     /// The heights of a list in descending order of which all records were returned.
@@ -100,8 +99,8 @@ impl ListAudit {
             self.distances.reason(),
             self.repeats.reason(),
             self.growth.reason(),
-            self.unreturned.reason(self.min_due_height()),
-            self.heights_read_to(end).and_then(|read| self.strays.reason(read)),
+            self.unreturned.below.reason(self.min_due_height()),
+            self.heights_read_to(end).and_then(|read| self.unreturned.in_blocks.reason(read)),
             self.heights.above_earlier(),
             self.short_pages.reason(),
         ];

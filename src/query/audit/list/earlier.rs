@@ -2,14 +2,12 @@
 
 use super::ListAudit;
 use crate::interface::Order;
-use crate::query::audit::copies::Copies;
 use crate::query::audit::distances::Distances;
 use crate::query::audit::heights::Heights;
 use crate::query::audit::lengths::Lengths;
 use crate::query::audit::repeats::{Repeat, Repeats};
 use crate::query::audit::short_pages::ShortPages;
-use crate::query::audit::strays::{Stray, Strays};
-use crate::query::audit::unreturned::{Pair, Unreturned};
+use crate::query::audit::unreturned::{InBlocks, Pair, Unreturned, UnreturnedRecord};
 use crate::query::snapshot::ListKind;
 
 impl ListAudit {
@@ -75,14 +73,16 @@ impl ListAudit {
 
     /// Takes records that an earlier run received and did not return.
     #[must_use]
-    pub fn with_strays(self, strays: &[Stray]) -> Self {
-        Self { strays: Strays::of_earlier_run(strays), ..self }
+    pub fn with_unreturned(mut self, records: &[UnreturnedRecord]) -> Self {
+        self.unreturned.in_blocks = InBlocks::of_earlier_run(records);
+        self
     }
 
     /// Takes records that an earlier run received below returned ones, and did not return.
     #[must_use]
-    pub fn with_pairs(self, pairs: &[Pair]) -> Self {
-        Self { unreturned: self.unreturned.with_pairs(pairs), ..self }
+    pub fn with_pairs(mut self, pairs: &[Pair]) -> Self {
+        self.unreturned.below = self.unreturned.below.with_pairs(pairs);
+        self
     }
 
     /// Takes the records at the ends of a partition, by offset and key.
@@ -100,10 +100,6 @@ impl ListAudit {
         }
         let lengths = Lengths::after(discarded.lengths.received());
         let unreturned = Unreturned::after(discarded.unreturned, discarded.returned.recent.make_contiguous());
-        // Without their blocks, a reorganization may have moved the records.
-        let has_blocks = self.subject.has_blocks;
-        let strays = if has_blocks { discarded.strays.of_earlier_reading() } else { Strays::default() };
-        let copies = if has_blocks { discarded.copies.of_earlier_reading() } else { Copies::default() };
         let had_records = discarded.had_records || discarded.has_records;
         let one_block = match self.subject.kind {
             ListKind::Fixed => self.one_block.after_discarded(discarded.one_block, &discarded.returned.keys),
@@ -113,6 +109,6 @@ impl ListAudit {
             Order::Consecutive => Heights::after(discarded.heights),
             _ => self.heights,
         };
-        Self { lengths, unreturned, strays, copies, one_block, had_records, heights, ..self }
+        Self { lengths, unreturned, one_block, had_records, heights, ..self }
     }
 }

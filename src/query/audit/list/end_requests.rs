@@ -55,7 +55,7 @@ impl ListAudit {
 
     /// True if a record followed a returned one and was not returned. Those after the last one that is wanted need not be.
     fn may_continue(&self, end: &End) -> bool {
-        end.extent != Extent::Reachable && self.unreturned.may_follow(self.returned.known(end.extent))
+        end.extent != Extent::Reachable && self.unreturned.below.may_follow(self.returned.known(end.extent))
     }
 
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
@@ -107,7 +107,9 @@ impl ListAudit {
             }
             Sought::SmallPages => self.small_pages.request(&self.ended_list(end)),
             Sought::ShortPages => Some(self.short_pages.request(self.returned.count, end.drift)),
-            Sought::Unreturned => self.unreturned.request(end.drift, max_page_size, self.returned.known(end.extent)),
+            Sought::Unreturned => {
+                self.unreturned.below.request(end.drift, max_page_size, self.returned.known(end.extent))
+            }
             Sought::Longer => {
                 let last = self.returned.next.saturating_add_signed(end.drift);
                 Some(self.lengths.request(last, page_size, end.page_rows))
@@ -146,7 +148,8 @@ impl ListAudit {
                 None
             }
             Sought::Unreturned => {
-                let is_possible = self.unreturned.on_look(request, response, drift, self.returned.known(self.extent));
+                let is_possible =
+                    self.unreturned.below.on_look(request, response, drift, self.returned.known(self.extent));
                 (!is_possible).then_some(if self.extent == Extent::Whole {
                     "records follow the last one that the reported number of records leaves room for"
                 } else {

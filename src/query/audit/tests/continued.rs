@@ -1,7 +1,8 @@
 //! Lists of which an earlier run returned records.
 
 use super::*;
-use crate::query::audit::{Latest, Stray};
+use crate::query::audit::Latest;
+use crate::query::audit::unreturned::UnreturnedRecord;
 
 /// The records of a page, each a key, all of one height and block.
 fn of_height(height: i64, keys: impl IntoIterator<Item = u64>) -> Page {
@@ -98,10 +99,10 @@ fn record_that_an_earlier_run_received_is_missed_among_others_of_its_block() {
         take_as(&mut audit, PageRequest::first(3), &of_height(7, [99]), 3, None, 0..0).unwrap();
         let rows = Page(vec![(1, 8, 8), (2, 8, 8), (99, 7, 7)]);
         take_as(&mut audit, PageRequest::first(3), &rows, 3, None, returned).unwrap();
-        audit.open_strays().unwrap()
+        audit.open_records().unwrap()
     };
-    let reads = |strays: &[Stray], key| {
-        let mut audit = continued().with_strays(strays);
+    let reads = |records: &[UnreturnedRecord], key| {
+        let mut audit = continued().with_unreturned(records);
         take(&mut audit, 5, &Page(vec![(key, 7, 7), (14, 6, 6)]), 5).unwrap();
         !doubts(&audit).contains("a record of height 7 that was not returned")
     };
@@ -109,7 +110,7 @@ fn record_that_an_earlier_run_received_is_missed_among_others_of_its_block() {
     assert_eq!(earlier(0..3), []);
     // The list may have newer records of the height, but an earlier run has received this one.
     let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
-    let mut audit = of_one_height.with_strays(&earlier(0..2));
+    let mut audit = of_one_height.with_unreturned(&earlier(0..2));
     take(&mut audit, 2, &Page(vec![(13, 7, 7), (14, 6, 6)]), 2).unwrap();
     assert!(doubts(&audit).contains("a record of height 7 that was not returned"), "{}", doubts(&audit));
 }
@@ -168,9 +169,9 @@ fn record_that_may_be_newer_is_not_kept_for_the_next_run() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     take(&mut audit, 1, &Page(vec![(1, 9, 9), (2, 8, 8)]), 2).unwrap();
     take_as(&mut audit, PageRequest::first(2), &Page(vec![(99, 9, 9), (98, 8, 8)]), 2, None, 0..0).unwrap();
-    assert_eq!(audit.open_strays().unwrap().len(), 1);
+    assert_eq!(audit.open_records().unwrap().len(), 1);
     let without_blocks = ListAudit::new(Subject { has_blocks: false, ..LIST }, 0, &[]);
-    assert_eq!(without_blocks.open_strays(), None);
+    assert_eq!(without_blocks.open_records(), None);
 }
 
 #[test]

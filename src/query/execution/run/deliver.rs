@@ -221,12 +221,8 @@ impl Delivery<'_> {
                     received: if is_cut { received.slice(0, selection.received(rows)) } else { received },
                     received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                     before,
-                    latest,
+                    audit: self.fetcher.audit.audited_page(latest),
                     after: self.current.latest.clone(),
-                    has_falling_heights: self.fetcher.audit.has_falling_heights(),
-                    repeats: self.fetcher.audit.open_repeats().to_vec(),
-                    strays: self.fetcher.audit.open_strays(),
-                    pairs: self.fetcher.audit.open_pairs(),
                     doubts: self.fetcher.doubts(),
                 };
                 Checkpoint::after(list, rows)

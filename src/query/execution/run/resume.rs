@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::process::ForkSafeMutex;
-use crate::query::audit::{Latest, PAIRS_IN_CURSOR, Pair, Repeat, STRAYS_IN_CURSOR, Stray};
+use crate::query::audit::AuditedPage;
 use crate::query::request::Query;
 use crate::query::results::{Cursor, Division, Report, Resume, SharedReport, key_of_all};
-use crate::query::snapshot::{ListCheckpoint, Rows};
+use crate::query::snapshot::ListCheckpoint;
 
 /// A page of any slice.
 pub(super) struct SlicePage {
@@ -40,18 +40,9 @@ pub(super) struct ListPage {
     pub received_rows: Option<Vec<u32>>,
     /// State of the list before this page.
     pub before: ListCheckpoint,
-    /// The latest records before this page.
-    pub latest: Latest,
+    pub audit: AuditedPage,
     /// State of the list after it, unless the page was cut by `max_items`. Later responses without records make it more precise.
     pub after: Option<Arc<ForkSafeMutex<ListCheckpoint>>>,
-    /// True if records after this page are not above its last one.
-    pub has_falling_heights: bool,
-    /// Records of it that the audit has still to prove to be two.
-    pub repeats: Vec<Repeat>,
-    /// Records that the audit has received and that were not returned; `None` if it compares none with another run.
-    pub strays: Option<Vec<Stray>>,
-    /// Records below returned ones that the audit has received and that were not returned.
-    pub pairs: Vec<Pair>,
     /// Contradictions of the list so far that are no errors.
     pub doubts: Vec<Message>,
 }
@@ -141,22 +132,6 @@ impl SlicePage {
     }
 }
 
-impl ListPage {
-    /// Keys of the latest records before a received row.
-    fn latest_before(&self, row: usize) -> Vec<u64> {
-        let mut latest = self.latest.clone();
-        latest.push(&self.received, 0..row);
-        latest.keys().to_vec()
-    }
-
-    /// Records that were received and are not before a received row.
-    fn strays_after(&self, row: usize) -> Vec<Stray> {
-        let Some(strays) = &self.strays else { return Vec::new() };
-        let following = (row..self.received.rows()).filter_map(|row| Stray::after_cursor(&self.received, row));
-        strays.iter().copied().chain(following).take(STRAYS_IN_CURSOR).collect()
-    }
-}
-
 impl Resume for ListPage {
     fn cursor(&self, row: usize) -> Cursor {
         let SlicePage { query, slice, .. } = &self.page;
@@ -166,7 +141,7 @@ impl Resume for ListPage {
             return self.page.reported(at, row);
         }
         let is_whole = self.page.is_whole(row);
-        if is_whole && self.repeats.is_empty() && self.page.divides.is_some() {
+        if is_whole && !self.audit.has_open_repeats() && self.page.divides.is_some() {
             // The final look proves what the list itself returned as well, apart from equal records.
             let mut at = Cursor::at(query, 1, 0, ListCheckpoint::default(), None);
             at.division.clone_from(&self.page.divides);
@@ -183,17 +158,7 @@ impl Resume for ListPage {
             _ => self.before.clone().advanced(&self.received, rows),
         };
         let mut at = Cursor::at(query, *slice, self.offset + rows as u64, list, remaining);
-        let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied();
-        at.latest = self.latest_before(rows);
-        if let Some(last) = rows.checked_sub(1) {
-            let height = Rows::height(&self.received, last);
-            at.height = height.filter(|_| self.has_falling_heights);
-            at.block = height.zip(Rows::block(&self.received, last));
-        }
-        at.repeats = repeats.collect();
-        at.strays = self.strays_after(rows);
-        let pairs = self.pairs.iter().filter(|pair| pair.is_below_one_before(at.offset));
-        at.pairs = pairs.take(PAIRS_IN_CURSOR).copied().collect();
+        at.audit = self.audit.checkpoint(&self.received, rows, at.offset);
         at.reasons.clone_from(&self.doubts);
         self.page.reported(at, row)
     }
@@ -224,9 +189,9 @@ impl Resume for HashPage {
         let mut at = Cursor::at_hash(query, first, 0, offset, remaining);
         at.lookups = self.report.lookups_after(*slice, first);
         if at.offset > 0 {
-            at.latest.push(key_of_all(&self.selected.slice(0, delivered)));
+            at.audit.latest.push(key_of_all(&self.selected.slice(0, delivered)));
             // The others were received as well.
-            at.latest.push(key_of_all(&self.selected));
+            at.audit.latest.push(key_of_all(&self.selected));
         }
         self.page.reported(at, row)
     }

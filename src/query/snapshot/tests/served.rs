@@ -2,7 +2,7 @@
 
 use super::super::spec::Rows;
 use super::super::{Accepted, ListReader, PageRequest, Purpose, Response};
-use crate::query::audit::{AcceptedRows, ListAudit, ReaderState, Stray};
+use crate::query::audit::{AcceptedRows, Latest, ListAudit, ReaderState};
 
 /// A record: unique, with a key that others of the same height may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +69,6 @@ impl Served {
 /// An audit that continues another one after `returned` records, with what a cursor has of it. These rows of the last response
 /// come next.
 pub fn continued(audit: &ListAudit, next: ListAudit, following: &[Record], returned: usize) -> ListAudit {
-    let pairs = audit.open_pairs().into_iter().filter(|pair| pair.is_below_one_before(returned as u64));
-    let next = next.with_pairs(&pairs.collect::<Vec<_>>());
-    let Some(mut strays) = audit.open_strays() else { return next };
-    strays.extend((0..following.len()).filter_map(|row| Stray::after_cursor(&Slice(following), row)));
-    next.with_strays(&strays)
+    let at = audit.audited_page(Latest::default()).checkpoint(&Slice(following), 0, returned as u64);
+    next.with_unreturned(&at.unreturned).with_pairs(&at.pairs)
 }

@@ -4,8 +4,8 @@
 
 use std::collections::VecDeque;
 
-use super::known::Known;
-use super::pages::page_of_both;
+use crate::query::audit::pages::page_of_both;
+use crate::query::audit::returned_facts::ReturnedFacts;
 use crate::query::snapshot::{PageRequest, Response};
 
 /// Records that are kept.
@@ -77,7 +77,7 @@ impl FirstRows {
     }
 
     /// True if the record below was returned and this one was not, although it is not newer than those that were.
-    fn is_open(row: &FirstRow, known: Known<'_>) -> bool {
+    fn is_open(row: &FirstRow, known: ReturnedFacts<'_>) -> bool {
         // A newer one is above the first record of the list.
         let is_between = known.top.is_some_and(|top| top != row.below);
         let is_earlier = is_between || row.received <= known.began_after;
@@ -87,12 +87,12 @@ impl FirstRows {
             && known.is_wanted_below(None, Some(row.height))
     }
 
-    pub fn are_open(&self, known: Known<'_>) -> bool {
+    pub fn are_open(&self, known: ReturnedFacts<'_>) -> bool {
         self.rows.iter().any(|row| Self::is_open(row, known))
     }
 
     /// The page of such a record and the one below it, in a list that has moved by `drift`.
-    pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
+    pub fn request(&self, drift: i64, max_page_size: u64, known: ReturnedFacts<'_>) -> Option<PageRequest> {
         let row = self.rows.iter().find(|row| Self::is_open(row, known))?;
         let below = row.offset.saturating_add_signed(drift);
         let first = below.saturating_sub(1);
@@ -101,7 +101,7 @@ impl FirstRows {
 
     /// Takes the response to that request. False if it shows such a record, or if too many responses in a row do not show the
     /// place.
-    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: ReturnedFacts<'_>) -> bool {
         self.rows.retain(|row| Self::is_open(row, known));
         let keys = response.rows.keys();
         let of_chain = || self.rows.iter().filter(|row| row.is_of_chain_of(response, &keys));

@@ -1,4 +1,4 @@
-//! `Places`: the places of records in a list with a count, counted from its end. Records that stay keep their place while
+//! `CountedPlaces`: the places of records in a list with a count, counted from its end. Records that stay keep their place while
 //! the list grows at its head, so that the records of the result have consecutive places.
 
 use std::collections::{HashSet, VecDeque};
@@ -10,7 +10,7 @@ use crate::query::snapshot::{PageRequest, Response};
 const KEPT: usize = 8;
 
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct CountedPlaces {
     /// Place of the record that was returned last; that of the last record of the list is 0.
     latest: Option<i64>,
     /// Keys of the records that were returned last, the latest first.
@@ -27,8 +27,8 @@ pub struct Places {
     confirmed: Option<i64>,
 }
 
-impl Places {
-    /// Places of a list that continues another run, whose first page is not known.
+impl CountedPlaces {
+    /// CountedPlaces of a list that continues another run, whose first page is not known.
     pub fn continued() -> Self {
         Self { is_continued: true, ..Self::default() }
     }

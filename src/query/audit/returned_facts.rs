@@ -1,10 +1,10 @@
-//! `Known`: what is known of the returned records when others are looked for.
+//! `ReturnedFacts`: what is known of the returned records when others are looked for.
 
 use super::known_keys::KnownKeys;
 
 /// The keys of the records that were returned.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct ReturnedFacts<'a> {
     pub keys: &'a KnownKeys,
     /// True if some are equal, so that a key does not show which of them was returned.
     pub has_equal: bool,
@@ -34,7 +34,7 @@ impl Last {
     }
 }
 
-impl Known<'_> {
+impl ReturnedFacts<'_> {
     pub fn contains(&self, key: u64) -> bool {
         self.keys.contains(key)
     }

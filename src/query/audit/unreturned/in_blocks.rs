@@ -1,24 +1,24 @@
-//! `Strays`: records that a response showed and that were not returned with the others of their block. A block does not change:
+//! `InBlocks`: records that a response showed and that were not returned with the others of their block. A block does not change:
 //! a list in descending order of heights has all of its records, once records below it were returned.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::forks::{BlockOfRow, Forks};
-use super::known_keys::KnownKeys;
 use crate::message::{Hint, Message};
+use crate::query::audit::forks::{BlockOfRow, Forks};
+use crate::query::audit::known_keys::KnownKeys;
 use crate::query::hashed::HashedSet;
 use crate::query::snapshot::Rows;
 
 /// Records that are kept.
 pub(super) const KEPT_RECORDS: usize = 1_024;
 /// Records of them that a cursor has: it stays a few kilobytes long.
-pub const STRAYS_IN_CURSOR: usize = 32;
+pub const UNRETURNED_IN_CURSOR: usize = 32;
 
 /// A record in a response.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sighting {
+pub struct Sighting {
     pub block: BlockOfRow,
     /// Number of the response; 0 for those of a reading that was discarded, and of an earlier run.
     pub received: u64,
@@ -33,27 +33,27 @@ impl Sighting {
 
 /// Records that were not returned when they were received, the latest first.
 #[derive(Debug, Default)]
-pub struct Strays(VecDeque<Stray>);
+pub struct InBlocks(VecDeque<UnreturnedRecord>);
 
 /// One of these records.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "StrayInCursor", from = "StrayInCursor")]
-pub struct Stray {
+#[serde(into = "RecordInCursor", from = "RecordInCursor")]
+pub struct UnreturnedRecord {
     key: u64,
     seen: Sighting,
 }
 
 /// Key, height and block of a record.
-type StrayInCursor = (u64, i64, u64);
+type RecordInCursor = (u64, i64, u64);
 
-impl From<Stray> for StrayInCursor {
-    fn from(Stray { key, seen }: Stray) -> Self {
+impl From<UnreturnedRecord> for RecordInCursor {
+    fn from(UnreturnedRecord { key, seen }: UnreturnedRecord) -> Self {
         (key, seen.block.height, seen.block.hash)
     }
 }
 
-impl From<StrayInCursor> for Stray {
-    fn from((key, height, hash): StrayInCursor) -> Self {
+impl From<RecordInCursor> for UnreturnedRecord {
+    fn from((key, height, hash): RecordInCursor) -> Self {
         Self { key, seen: Sighting { block: BlockOfRow { height, hash }, received: 0 } }
     }
 }
@@ -80,17 +80,19 @@ impl ReadHeights<'_> {
         block.height < self.newest || received <= self.began_after && block.height == self.newest
     }
 
-    fn lacks(self, Stray { key, seen }: Stray) -> bool {
+    fn lacks(self, UnreturnedRecord { key, seen }: UnreturnedRecord) -> bool {
         self.must_have(seen) && !self.known.contains(key)
     }
 
     /// True if a response shows a record that was not returned with the others of its block.
     pub fn lacks_some(self, rows: &dyn Rows) -> bool {
-        (0..rows.len()).filter_map(|row| Stray::of(rows, row, self.forks, u64::MAX)).any(|stray| self.lacks(stray))
+        (0..rows.len())
+            .filter_map(|row| UnreturnedRecord::of(rows, row, self.forks, u64::MAX))
+            .any(|record| self.lacks(record))
     }
 }
 
-impl Stray {
+impl UnreturnedRecord {
     fn of_earlier_reading(self) -> Self {
         Self { seen: self.seen.of_earlier_reading(), ..self }
     }
@@ -105,23 +107,23 @@ impl Stray {
     }
 }
 
-impl Strays {
+impl InBlocks {
     /// These records in a reading of the same list that takes the place of the one that received them.
     pub fn of_earlier_reading(self) -> Self {
-        Self(self.0.iter().map(|stray| stray.of_earlier_reading()).collect())
+        Self(self.0.iter().map(|record| record.of_earlier_reading()).collect())
     }
 
     /// Those that an earlier run received and did not return.
-    pub fn of_earlier_run(strays: &[Stray]) -> Self {
-        Self(strays.iter().copied().collect())
+    pub fn of_earlier_run(records: &[UnreturnedRecord]) -> Self {
+        Self(records.iter().copied().collect())
     }
 
     /// Records for a cursor: the next run has to return them if it returns others of their blocks.
-    pub fn open(&self, read: ReadHeights<'_>) -> Vec<Stray> {
+    pub fn open(&self, read: ReadHeights<'_>) -> Vec<UnreturnedRecord> {
         let mut keys = HashedSet::default();
-        let open = self.0.iter().filter(|stray| read.is_of_list(stray.seen) && !read.known.contains(stray.key));
-        let open = open.filter(|stray| keys.insert(stray.key));
-        open.take(STRAYS_IN_CURSOR).map(|stray| stray.of_earlier_reading()).collect()
+        let open = self.0.iter().filter(|record| read.is_of_list(record.seen) && !read.known.contains(record.key));
+        let open = open.filter(|record| keys.insert(record.key));
+        open.take(UNRETURNED_IN_CURSOR).map(|record| record.of_earlier_reading()).collect()
     }
 
     /// Takes rows of the response with this number that are not returned.
@@ -134,20 +136,20 @@ impl Strays {
         number: u64,
     ) {
         for row in unreturned.filter(|row| !known.contains(rows.key(*row))) {
-            if let Some(stray) = Stray::of(rows, row, forks, number) {
+            if let Some(record) = UnreturnedRecord::of(rows, row, forks, number) {
                 self.0.truncate(KEPT_RECORDS - 1);
-                self.0.push_front(stray);
+                self.0.push_front(record);
             }
         }
     }
 
     /// Why records may be missing.
     pub fn reason(&self, read: ReadHeights<'_>) -> Option<Message> {
-        let stray = self.0.iter().find(|stray| read.lacks(**stray))?;
+        let record = self.0.iter().find(|record| read.lacks(**record))?;
         let reason = format!(
             "A response showed a record of height {} that was not returned with the others of its block: a part of the service \
              may lack it, or removed it",
-            stray.seen.block.height
+            record.seen.block.height
         );
         Some(Message::new(reason).hint(Hint::RunAgain))
     }

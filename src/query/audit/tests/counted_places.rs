@@ -1,4 +1,4 @@
-//! Places of records by the count of their list.
+//! CountedPlaces of records by the count of their list.
 
 use super::*;
 

@@ -2,10 +2,10 @@
 
 use std::collections::hash_map::Entry;
 
-use super::forks::Forks;
-use super::known_keys::KnownKeys;
-use super::repeats::count;
-use super::strays::{KEPT_RECORDS, ReadHeights, Sighting};
+use super::in_blocks::{KEPT_RECORDS, ReadHeights, Sighting};
+use crate::query::audit::forks::Forks;
+use crate::query::audit::known_keys::KnownKeys;
+use crate::query::audit::repeats::count;
 use crate::query::hashed::{HashedMap, HashedSet};
 use crate::query::snapshot::Rows;
 

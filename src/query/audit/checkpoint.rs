@@ -1,0 +1,122 @@
+//! `AuditCheckpoint`: what a cursor has of the audit of a list, by which the audit of the next run compares the records of both.
+
+use serde::{Deserialize, Serialize};
+
+use super::latest::Latest;
+use super::list::ListAudit;
+use super::repeats::Repeat;
+use super::subject::Subject;
+use super::unreturned::{PAIRS_IN_CURSOR, Pair, UNRETURNED_IN_CURSOR, UnreturnedRecord};
+use crate::query::snapshot::{ListCheckpoint, Rows};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuditCheckpoint {
+    /// Keys of the latest records that were returned. Of a look-up, one key of all of them, and one of all records of the
+    /// response.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latest: Vec<u64>,
+    /// Height of the last of them, if those after it are not above it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub height: Option<i64>,
+    /// Height and block of the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<(i64, u64)>,
+    /// Records that were returned twice and are still to be proven to be two.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Repeat>,
+    /// Records that were received and are not before the position.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreturned: Vec<UnreturnedRecord>,
+    /// Records that were received below returned ones and not returned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<Pair>,
+}
+
+/// The audit of a list with a page that it has accepted. Its checkpoints are made when a cursor is asked for.
+pub struct AuditedPage {
+    /// The latest records before the page.
+    latest: Latest,
+    /// True if records after the page are not above its last one.
+    has_falling_heights: bool,
+    repeats: Vec<Repeat>,
+    /// `None` if no record is compared with another run.
+    unreturned: Option<Vec<UnreturnedRecord>>,
+    pairs: Vec<Pair>,
+}
+
+impl AuditCheckpoint {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// True if it may be that of a list of which `offset` records were returned.
+    pub fn is_plausible(&self, offset: u64) -> bool {
+        self.repeats.iter().all(|repeat| repeat.is_before(offset))
+    }
+
+    /// The part of it that the position of one of several lists has.
+    #[must_use]
+    pub fn of_one_list(self, lists: usize) -> Self {
+        Self {
+            latest: Latest::of_one_list(self.latest, lists),
+            unreturned: self.unreturned.into_iter().take(UNRETURNED_IN_CURSOR / lists).collect(),
+            pairs: self.pairs.into_iter().take((PAIRS_IN_CURSOR / lists).max(1)).collect(),
+            ..self
+        }
+    }
+}
+
+impl ListAudit {
+    /// The audit of a list that continues after `offset` records.
+    pub fn resumed(subject: Subject, offset: u64, at: &AuditCheckpoint, list: &ListCheckpoint) -> Self {
+        Self::new(subject, offset, &at.latest)
+            .after_first_page(list.first_page())
+            .after_short_page(list.short_page())
+            .between(list.ends())
+            .below(at.height.filter(|_| offset > 0))
+            .after_block(at.block)
+            .with_repeats(&at.repeats)
+            .with_unreturned(&at.unreturned)
+            .with_pairs(&at.pairs)
+    }
+
+    /// The audit with the page that it has just accepted, before which these records were the latest.
+    pub fn audited_page(&self, latest: Latest) -> AuditedPage {
+        AuditedPage {
+            latest,
+            has_falling_heights: self.has_falling_heights(),
+            repeats: self.open_repeats().to_vec(),
+            unreturned: self.open_records(),
+            pairs: self.open_pairs(),
+        }
+    }
+}
+
+impl AuditedPage {
+    /// True if records are still to be proven to be two.
+    pub fn has_open_repeats(&self) -> bool {
+        !self.repeats.is_empty()
+    }
+
+    /// The checkpoint after some of the received rows, with which `offset` records of the list were returned.
+    pub fn checkpoint(&self, received: &dyn Rows, rows: usize, offset: u64) -> AuditCheckpoint {
+        let mut latest = self.latest.clone();
+        latest.push(received, 0..rows);
+        let last = rows.checked_sub(1);
+        let height = last.and_then(|last| received.height(last));
+        let block = last.and_then(|last| received.block(last));
+        let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(offset));
+        let following = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
+        let unreturned = self.unreturned.iter().flat_map(|open| open.iter().copied().chain(following.clone()));
+        let pairs = self.pairs.iter().filter(|pair| pair.is_below_one_before(offset));
+        AuditCheckpoint {
+            latest: latest.keys().to_vec(),
+            height: height.filter(|_| self.has_falling_heights),
+            block: height.zip(block),
+            repeats: repeats.copied().collect(),
+            unreturned: unreturned.take(UNRETURNED_IN_CURSOR).collect(),
+            pairs: pairs.take(PAIRS_IN_CURSOR).copied().collect(),
+        }
+    }
+}
