@@ -116,7 +116,7 @@ impl SliceFetcher {
     /// The last slice of a divided list: a look at the list, of which nothing is read.
     pub fn final_look(query: &Query, slice: u64, end: &ListCheckpoint) -> Self {
         let list = ListReader::resumed(list_spec(query, None), end.end(), end);
-        let audit = ListAudit::new(subject(query, None), end.end(), &[]).after_first_page(end.first_page());
+        let audit = ListAudit::new(subject(query, None), end.end(), &[]).after_first_page(end.first_page(), 0);
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
     }
 

@@ -54,8 +54,18 @@ impl ListCheckpoint {
 
     /// Some records of the first page, by offset and key.
     pub fn first_page(&self) -> Vec<(u64, u64)> {
+        if self.snapshot.length == Length::Pending {
+            // The snapshot is still to begin.
+            return (self.delivered.base()..).zip(self.delivered.keys().iter().copied()).collect();
+        }
         let first = self.snapshot.first.map(|key| (0, key));
         first.into_iter().chain(self.snapshot.anchors.iter().flatten().copied()).collect()
+    }
+
+    /// Records of the snapshot that are newer than the first of those that were returned: that of a list without a count may begin
+    /// after its first page was returned.
+    pub fn newer(&self, returned: u64) -> u64 {
+        self.delivered.end().saturating_sub(returned)
     }
 
     /// Limit and rows of a full page, if it has fewer rows than were requested.

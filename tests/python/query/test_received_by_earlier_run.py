@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import pytest
@@ -59,3 +59,32 @@ def test_record_that_the_next_run_lacks_is_not_passed_over(call: str, page_size:
                 outcomes.add("reason")
                 assert not resumed.report.complete, (returned, lacking, found)
     assert "reason" in outcomes
+
+
+def serve_growing(call: str, times: int) -> Callable[[Request], Response]:
+    """Serve a list that has one record more after each of the first responses."""
+    key = member_of(call, key_of(call))
+    heights = list(range(20, 0, -1))
+    last = heights[0] + times
+
+    def answer(request: Request) -> Response:
+        records = [{key: f"0x{height}", "height": str(height), "blockHash": f"0xb{height}"} for height in heights]
+        if heights[0] < last:
+            heights.insert(0, heights[0] + 1)
+        return serve(call, records)(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_list_that_grows_while_an_earlier_run_begins_is_complete(call: str) -> None:
+    """The length of a list without a count comes with the second response, and may be that of a longer list."""
+    with StrictServer() as server, server.client(concurrency=1) as client:
+        for returned, times in product(range(1, 9), (1, 2, 9)):
+            server.on(call, serve_growing(call, times))
+            query = query_of(client, call, page_size=5)
+            first = list(islice(query, returned))
+            resumed = client.resume(query.cursor)
+            heights = [record.height for record in (*first, *resumed)]
+            assert heights == list(range(heights[0], 0, -1)), (returned, times)
+            assert resumed.report.complete, (returned, times, resumed.report.reasons)

@@ -11,13 +11,14 @@ use crate::query::audit::unreturned::{InBlocks, Pair, Unreturned, UnreturnedReco
 use crate::query::snapshot::ListKind;
 
 impl ListAudit {
-    /// Takes records of the first page that an earlier run has read.
+    /// Takes records of the first page that an earlier run has read, the first of which, as many as are newer, it did not return.
     #[must_use]
-    pub fn after_first_page(mut self, first_page: Vec<(u64, u64)>) -> Self {
+    pub fn after_first_page(mut self, first_page: Vec<(u64, u64)>, newer: u64) -> Self {
         if self.subject.kind == ListKind::Fixed {
             self.one_block.set_first_page(first_page);
         } else {
-            let returned = first_page.iter().copied().filter(|(offset, _)| *offset < self.returned.next);
+            let returned = first_page.iter().filter_map(|(offset, key)| Some((offset.checked_sub(newer)?, *key)));
+            let returned = returned.filter(|(offset, _)| *offset < self.returned.next);
             self.returned.of_first_page = returned.clone().map(|(_, key)| key).collect();
             if self.subject.order == Order::NewestFirst {
                 let latest = self.returned.latest.keys().iter().copied();

@@ -138,7 +138,7 @@ fn record_below_one_that_an_earlier_run_returned_is_looked_for() {
 fn records_between_two_that_an_earlier_run_returned_are_a_reason() {
     let read = |shown: &[u64]| {
         let first_page = vec![(0, 1), (1, 2), (99, 3)];
-        let mut audit = ListAudit::new(LIST, 6, &[2, 4, 5, 6]).after_first_page(first_page).below(Some(7));
+        let mut audit = ListAudit::new(LIST, 6, &[2, 4, 5, 6]).after_first_page(first_page, 0).below(Some(7));
         // The records 5 and 6 have one height.
         let rows = shown.iter().map(|key| (*key, 20 - (*key % 10).min(5) as i64, 1));
         take_as(&mut audit, PageRequest::first(20), &Page(rows.collect()), 3, None, shown.len()..shown.len()).unwrap();
@@ -192,7 +192,7 @@ fn records_between_those_that_a_cursor_knows_apart_are_not_missed() {
 fn growth_of_a_list_without_hashes_after_a_cursor_is_compared_with_its_first_page() {
     let subject = Subject { compares_growth: true, has_blocks: false, ..LIST };
     let read = |first_page: &[i64]| {
-        let mut audit = ListAudit::new(subject, 3, &[9, 8, 7]).after_first_page(vec![(0, 9), (1, 8)]).below(Some(7));
+        let mut audit = ListAudit::new(subject, 3, &[9, 8, 7]).after_first_page(vec![(0, 9), (1, 8)], 0).below(Some(7));
         let mut show = |request: PageRequest, rows: &[i64], total: u64, returned| {
             let rows = WithoutHash(rows.to_vec());
             let response = Response { rows: &rows, page: None, limit: None, total_pages: Some(9), total: Some(total) };

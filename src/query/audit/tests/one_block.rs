@@ -72,7 +72,7 @@ fn only_page_that_is_full_by_a_small_size_is_looked_beyond() {
 fn one_block_that_is_continued_at_its_end_is_looked_at_as_well() {
     let first_page = || vec![(0, 1), (1, 2)];
     for (first, is_same) in [(&[1, 2, 3, 4][..], true), (&[2, 1, 3, 4], false), (&[1, 2, 9, 4], false)] {
-        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]).after_first_page(first_page());
+        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]).after_first_page(first_page(), 0);
         look(&mut audit, &keys(&[4]), 2).unwrap();
         assert_eq!(look(&mut audit, &keys(first), 1).is_ok(), is_same, "{first:?}");
         assert!(!audit.is_open(&WHOLE));
@@ -82,7 +82,7 @@ fn one_block_that_is_continued_at_its_end_is_looked_at_as_well() {
 #[test]
 fn records_after_a_cursor_are_compared_with_a_look_that_shows_them() {
     for (shown, is_same) in [(&[1, 2, 3, 4][..], true), (&[1, 2, 4, 3], false), (&[1, 2, 3, 9], false)] {
-        let mut audit = ListAudit::new(ONE_BLOCK, 2, &[2]).after_first_page(vec![(0, 1), (1, 2)]);
+        let mut audit = ListAudit::new(ONE_BLOCK, 2, &[2]).after_first_page(vec![(0, 1), (1, 2)], 0);
         take_as(&mut audit, PageRequest { page: 2, ..PageRequest::first(2) }, &keys(&[3, 4]), 2, None, 0..2).unwrap();
         look(&mut audit, &keys(&[1, 2]), 2).unwrap();
         assert_eq!(look(&mut audit, &keys(shown), 1).is_ok(), is_same, "{shown:?}");
@@ -139,7 +139,7 @@ fn record_of_a_block_that_only_a_discarded_reading_received_is_a_contradiction()
 #[test]
 fn latest_records_before_a_cursor_may_be_on_several_pages() {
     for (shown, is_same) in [(&[4][..], true), (&[3], false), (&[], false)] {
-        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[1, 2, 3, 4]).after_first_page(vec![(0, 1)]);
+        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[1, 2, 3, 4]).after_first_page(vec![(0, 1)], 0);
         assert_eq!(look(&mut audit, &keys(shown), 2).is_ok(), is_same, "{shown:?}");
     }
 }

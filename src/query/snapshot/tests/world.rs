@@ -297,6 +297,7 @@ impl<'a> World<'a> {
             let way = if may_die { self.choices.choose(ways) } else { 0 };
             let taken = if way > 1 { way - 2 } else { fresh.len() };
             got.extend(&fresh[..taken]);
+            let returned = got.len() as u64;
             if wanted.is_some_and(|wanted| got.len() >= wanted) {
                 got.truncate(wanted.unwrap_or(usize::MAX));
                 if reader.stop() {
@@ -332,7 +333,8 @@ impl<'a> World<'a> {
                 reader = ListReader::resumed(spec, got.len() as u64, &checkpoint);
                 let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
                 let next = ListAudit::new(self.subject(reader.spec()), got.len() as u64, &latest);
-                audit = continued(&audit, next.after_first_page(checkpoint.first_page()), &fresh[taken..], got.len());
+                let next = next.after_first_page(checkpoint.first_page(), checkpoint.newer(returned));
+                audit = continued(&audit, next, &fresh[taken..], got.len());
             }
         }
         if let Some(error) = reader.error() {
@@ -356,7 +358,11 @@ impl<'a> World<'a> {
                     && !(audit.doubts(&audit::End::of(&reader, has_all)).is_empty()
                         && self.adversary.showed_another_between(&got))
             }
-            None => self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer),
+            None => {
+                let doubts = audit.doubts(&audit::End::of(&reader, has_all));
+                self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer)
+                    && (doubts.is_empty() || !self.has_only_grown())
+            }
         };
         if is_right { Verdict::Right } else { Verdict::Wrong(got) }
     }
@@ -376,6 +382,12 @@ impl<'a> World<'a> {
 
     pub fn states(&self) -> Vec<Vec<u64>> {
         self.states.iter().map(|state| state.iter().map(|record| record.key).collect()).collect()
+    }
+
+    /// True if no record was deleted: a reason would have no cause.
+    fn has_only_grown(&self) -> bool {
+        let ids = |state: &[Record]| state.iter().map(|record| record.id).collect::<Vec<_>>();
+        self.bounds.symbols == 0 && self.states.windows(2).all(|states| ids(&states[1]).ends_with(&ids(&states[0])))
     }
 
     /// True if these are the keys of the list, or of as many of its records as were wanted, at some instant since the
