@@ -7,7 +7,7 @@ use super::list::ListAudit;
 use super::repeats::Repeat;
 use super::subject::Subject;
 use super::unreturned::{PAIRS_IN_CURSOR, Pair, UNRETURNED_IN_CURSOR, UnreturnedRecord};
-use crate::query::snapshot::{ListCheckpoint, Rows};
+use crate::query::snapshot::{ListCheckpoint, PageRequest, Rows};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -28,7 +28,7 @@ pub struct AuditCheckpoint {
     /// Records that were received and are not before the position.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreturned: Vec<UnreturnedRecord>,
-    /// Records that were received below returned ones and not returned.
+    /// Records that were received below others and not returned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<Pair>,
 }
@@ -42,7 +42,8 @@ pub struct AuditedPage {
     repeats: Vec<Repeat>,
     /// `None` if no record is compared with another run.
     unreturned: Option<Vec<UnreturnedRecord>>,
-    pairs: Vec<Pair>,
+    /// `None` if the keys of the records are not kept, or if they have no order.
+    pairs: Option<Vec<Pair>>,
 }
 
 impl AuditCheckpoint {
@@ -82,13 +83,13 @@ impl ListAudit {
     }
 
     /// The audit with the page that it has just accepted, before which these records were the latest.
-    pub fn audited_page(&self, latest: Latest) -> AuditedPage {
+    pub fn audited_page(&self, request: &PageRequest, latest: Latest) -> AuditedPage {
         AuditedPage {
             latest,
             has_falling_heights: self.has_falling_heights(),
             repeats: self.open_repeats().to_vec(),
             unreturned: self.open_records(),
-            pairs: self.open_pairs(),
+            pairs: self.keeps_neighbors(request).then(|| self.open_pairs()),
         }
     }
 }
@@ -107,16 +108,20 @@ impl AuditedPage {
         let height = last.and_then(|last| received.height(last));
         let block = last.and_then(|last| received.block(last));
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(offset));
-        let following = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
-        let unreturned = self.unreturned.iter().flat_map(|open| open.iter().copied().chain(following.clone()));
-        let pairs = self.pairs.iter().filter(|pair| pair.is_below_one_before(offset));
+        let records_after = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
+        let unreturned = self.unreturned.iter().flat_map(|open| open.iter().copied().chain(records_after.clone()));
+        let open = self.pairs.iter().flatten().filter(|pair| pair.is_below_one_before(offset)).copied();
+        // Before the first record, the list is read anew, and the offsets are others.
+        let following = if offset > 0 && self.pairs.is_some() { rows.max(1)..received.len() } else { 0..0 };
+        let first = offset.saturating_sub(rows as u64);
+        let pairs_after = following.map(|row| Pair::after_cursor(received, row, first + row as u64 - 1));
         AuditCheckpoint {
             latest: latest.keys().to_vec(),
             height: height.filter(|_| self.has_falling_heights),
             block: height.zip(block),
             repeats: repeats.copied().collect(),
             unreturned: unreturned.take(UNRETURNED_IN_CURSOR).collect(),
-            pairs: pairs.take(PAIRS_IN_CURSOR).copied().collect(),
+            pairs: open.chain(pairs_after).take(PAIRS_IN_CURSOR).collect(),
         }
     }
 }

@@ -268,15 +268,23 @@ impl ListAudit {
         self.lengths.on_response(request, response);
         self.small_pages.on_response(response);
         self.short_pages.on_response(request, response);
-        let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
+        let is_snapshot = self.is_of_snapshot(request);
         if is_snapshot && !self.places.on_response(request, response, &accepted.rows) {
             return Err("records do not follow each other by the number of records that the API reports".into());
         }
-        // The heights of blocks show what follows; their keys are not kept.
-        if is_snapshot && self.subject.order != Order::Consecutive {
+        if self.keeps_neighbors(request) {
             self.note_unreturned(request, response, &accepted.rows, accepted.seen.drift);
         }
         Ok(())
+    }
+
+    fn is_of_snapshot(&self, request: &PageRequest) -> bool {
+        self.subject.kind == ListKind::Growing && request.height_bound.is_none()
+    }
+
+    /// True if a record stays below the one above it. The heights of blocks show what follows; their keys are not kept.
+    pub(super) fn keeps_neighbors(&self, request: &PageRequest) -> bool {
+        self.is_of_snapshot(request) && self.subject.order != Order::Consecutive
     }
 
     /// Takes the rows of a response other than these, which are about to be returned.

@@ -11,18 +11,18 @@ import pytest
 import chainframe as cf
 from strict_server import Request, Response, StrictServer, key_of, member_of, page_of, query_of
 
-# Heights of the records, newest first.
-HEIGHTS = [9, 9, 9, 8, 8, 8, 7, 7, 6]
+# Heights of the records, newest first: several of a block, or one.
+HEIGHTS = [[9, 9, 9, 8, 8, 8, 7, 7, 6], [9, 8, 7, 6, 5, 4, 3, 2, 1]]
 # The record that only the other server has.
 OF_OTHER = 7
 CALLS = ["transactions", "large_transactions", "token_transfers"]
 
 
-def records_of(call: str) -> list[dict[str, Any]]:
+def records_of(call: str, heights: list[int]) -> list[dict[str, Any]]:
     key = member_of(call, key_of(call))
     return [
         {key: f"0x{number}", "height": str(height), "blockHash": f"0xb{height}"}
-        for number, height in enumerate(HEIGHTS)
+        for number, height in enumerate(heights)
     ]
 
 
@@ -37,11 +37,12 @@ def serve(call: str, records: list[dict[str, Any]]) -> Callable[[Request], Respo
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.errors.IncompleteResultWarning")
+@pytest.mark.parametrize("heights", HEIGHTS)
 @pytest.mark.parametrize("page_size", [5, 20])
 @pytest.mark.parametrize("call", CALLS)
-def test_record_that_the_next_run_lacks_is_not_passed_over(call: str, page_size: int) -> None:
+def test_record_that_the_next_run_lacks_is_not_passed_over(call: str, page_size: int, heights: list[int]) -> None:
     """Two servers lack a record each: the second one lacks a record after the cursor, on the page of the cursor."""
-    records = records_of(call)
+    records = records_of(call, heights)
     outcomes = set()
     with StrictServer() as server, server.client(concurrency=1) as client:
         for returned in range(1, page_size):

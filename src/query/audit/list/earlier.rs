@@ -79,10 +79,10 @@ impl ListAudit {
         self
     }
 
-    /// Takes records that an earlier run received below returned ones, and did not return.
+    /// Takes records that an earlier run received below others, and did not return.
     #[must_use]
     pub fn with_pairs(mut self, pairs: &[Pair]) -> Self {
-        self.unreturned.below = self.unreturned.below.with_pairs(pairs);
+        self.unreturned.below = self.unreturned.below.with_pairs(pairs, self.returned.next);
         self
     }
 

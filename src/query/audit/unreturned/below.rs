@@ -17,8 +17,8 @@ use crate::query::snapshot::{PageRequest, Response, Rows};
 
 /// Pairs that are kept: those of the pages that can be in flight together, and as many of returned records.
 const KEPT: usize = 1_024;
-/// Pairs of them that a cursor has.
-pub const PAIRS_IN_CURSOR: usize = 8;
+/// Pairs that a cursor has, about as many as the records of a small page. It stays a few kilobytes long.
+pub const PAIRS_IN_CURSOR: usize = 32;
 /// Requests for a place that the responses do not show.
 const MAX_LOOKS: u32 = 8;
 /// Pages of returned records after which others have taken the place: a list that grows has it further down.
@@ -60,11 +60,16 @@ impl From<Pair> for PairInCursor {
 impl From<PairInCursor> for Pair {
     fn from((above, below, offset, height): PairInCursor) -> Self {
         let max_offset = Some(offset);
-        Self { above, below, offset, max_offset, height, is_of_earlier_run: true, ..Self::default() }
+        Self { above, below, offset, max_offset, height, chain_height: height, ..Self::default() }
     }
 }
 
 impl Pair {
+    /// A received row that is not returned before a cursor, and the row above it, which has this offset.
+    pub fn after_cursor(rows: &dyn Rows, row: usize, offset: u64) -> Self {
+        Self::from((rows.key(row - 1), rows.key(row), offset, rows.height(row)))
+    }
+
     /// True if the upper record comes before that offset.
     pub fn is_below_one_before(&self, offset: u64) -> bool {
         self.offset < offset
@@ -126,13 +131,10 @@ impl Below {
         Self { pairs: pairs.collect(), first_rows, is_continued: true, ..Self::new(has_blocks) }
     }
 
-    /// Takes pairs that an earlier run did not return whole.
+    /// Takes pairs that an earlier run did not return whole. It returned `offset` records.
     #[must_use]
-    pub fn with_pairs(self, pairs: &[Pair]) -> Self {
-        let pairs = pairs.iter().map(|pair| Pair::from(PairInCursor::from(*pair)));
-        // Without their blocks, a reorganization may have moved or removed records.
-        let has_blocks = self.has_blocks;
-        let pairs = pairs.map(|pair| Pair { chain_height: pair.height.filter(|_| has_blocks), ..pair });
+    pub fn with_pairs(self, pairs: &[Pair], offset: u64) -> Self {
+        let pairs = pairs.iter().map(|pair| Pair { is_of_earlier_run: pair.is_below_one_before(offset), ..*pair });
         Self { pairs: pairs.collect(), ..self }
     }
 

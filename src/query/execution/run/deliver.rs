@@ -221,7 +221,7 @@ impl Delivery<'_> {
                     received: if is_cut { received.slice(0, selection.received(rows)) } else { received },
                     received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                     before,
-                    audit: self.fetcher.audit.audited_page(latest),
+                    audit: self.fetcher.audit.audited_page(&self.request, latest),
                     after: self.current.latest.clone(),
                     doubts: self.fetcher.doubts(),
                 };

@@ -69,6 +69,7 @@ impl Served {
 /// An audit that continues another one after `returned` records, with what a cursor has of it. These rows of the last response
 /// come next.
 pub fn continued(audit: &ListAudit, next: ListAudit, following: &[Record], returned: usize) -> ListAudit {
-    let at = audit.audited_page(Latest::default()).checkpoint(&Slice(following), 0, returned as u64);
+    let at =
+        audit.audited_page(&PageRequest::first(1), Latest::default()).checkpoint(&Slice(following), 0, returned as u64);
     next.with_unreturned(&at.unreturned).with_pairs(&at.pairs)
 }
