@@ -15,7 +15,8 @@ const MAX_RETURNS: u32 = 2;
 
 #[derive(Debug, Default)]
 pub struct ShortPages {
-    has_short: bool,
+    /// The first of these pages.
+    short: Option<ShortPage>,
     looks: u32,
     /// Distance by which the last record has moved beyond what the reader knows.
     moved: u64,
@@ -52,6 +53,32 @@ struct FirstPageSize {
     too_few: Option<u64>,
 }
 
+/// A page with fewer rows than it says.
+#[derive(Clone, Copy, Debug)]
+struct ShortPage {
+    rows: u64,
+    /// Number of rows that it says.
+    size: u64,
+    /// Pages and records of the list, as it says.
+    pages: Option<u64>,
+    total: Option<u64>,
+}
+
+impl ShortPage {
+    /// True if a list of this length has as many pages as the response says if they have the size that it says, and not if they
+    /// are as small as this one.
+    fn lacks_rows(self, length: u64) -> bool {
+        self.pages.is_some_and(|pages| pages == length.div_ceil(self.size) && pages != length.div_ceil(self.rows))
+    }
+
+    /// True if the pages were not as small as this one, where a list that has moved by some records since has this length now.
+    fn is_contradicted(self, length: u64, moved: i64) -> bool {
+        let is_too_short = self.total.is_some_and(|total| length < total.saturating_add_signed(moved));
+        let pages = length.saturating_add_signed(-moved).div_ceil(self.rows);
+        is_too_short || self.pages.is_some_and(|shown| shown != pages)
+    }
+}
+
 impl ShortPages {
     /// The pages of a run that continues another one, whose first page had fewer rows than were requested.
     pub fn continued(limit: u64, rows: u64) -> Self {
@@ -63,7 +90,10 @@ impl ShortPages {
         let rows = response.rows.len() as u64;
         let size = response.limit.unwrap_or(request.limit).min(request.limit);
         let is_short = rows > 0 && response.has_next(request) && rows < size;
-        self.has_short |= is_short;
+        if is_short {
+            let Response { total_pages: pages, total, .. } = *response;
+            self.short.get_or_insert(ShortPage { rows, size, pages, total });
+        }
         if request.position() == 0 && rows > 0 {
             self.on_head(response.rows.key(0));
         }
@@ -114,7 +144,13 @@ impl ShortPages {
     }
 
     pub fn are_open(&self) -> bool {
-        self.has_short && matches!(self.stage, Stage::Last | Stage::New)
+        self.short.is_some() && matches!(self.stage, Stage::Last | Stage::New)
+    }
+
+    /// True if the response itself shows that such a page lacks rows, and nothing that none of them belongs to the beginning.
+    pub fn lack_rows(&self) -> bool {
+        let shows_lack = |short: ShortPage| short.total.is_some_and(|total| short.lacks_rows(total));
+        self.stage != Stage::Proven && self.short.is_some_and(shows_lack)
     }
 
     /// Why records may be missing: nothing showed that the pages have all of them.
@@ -128,9 +164,9 @@ impl ShortPages {
         PageRequest::of_audit((number + self.moved).saturating_add_signed(drift).max(1), 1)
     }
 
-    /// Takes the response to that request, with the keys of the latest returned records, oldest first. False if it has a
-    /// record that was not returned, or not there.
-    pub fn on_look(&mut self, response: &Response<'_>, latest: &[u64], is_known: bool) -> bool {
+    /// Takes the response to that request from a list that has moved by `drift`, with the keys of the latest returned records,
+    /// oldest first. False if it has a record that was not returned, or not there.
+    pub fn on_look(&mut self, response: &Response<'_>, drift: i64, latest: &[u64], is_known: bool) -> bool {
         self.looks += 1;
         if response.rows.len() != 1 || self.looks > MAX_LOOKS {
             self.stage = Stage::Unproven;
@@ -139,7 +175,7 @@ impl ShortPages {
         let key = response.rows.key(0);
         if self.stage == Stage::New {
             self.stage = Stage::Proven;
-            return !is_known;
+            return !is_known && !self.are_contradicted(response, drift);
         }
         let Some(row) = latest.iter().rposition(|latest| *latest == key) else {
             // The record lies further up than records are known, or was left out.
@@ -153,6 +189,13 @@ impl ShortPages {
         if distance == 0 {
             self.stage = if self.moved == 0 { Stage::Proven } else { Stage::New };
         }
-        true
+        self.stage != Stage::Proven || !self.are_contradicted(response, drift)
+    }
+
+    /// True if the list cannot have grown by the distance that its records have moved, with what the reader knows.
+    fn are_contradicted(&self, response: &Response<'_>, drift: i64) -> bool {
+        let moved = drift.saturating_add_unsigned(self.moved);
+        let length = response.total.or(response.total_pages).filter(|_| moved > 0);
+        length.zip(self.short).is_some_and(|(length, short)| short.is_contradicted(length, moved))
     }
 }

@@ -47,7 +47,7 @@ impl ListAudit {
         match self.subject.kind {
             _ if end.is_whole() => self.short_pages.may_lack_newest(self.returned.next),
             ListKind::Ranked => end.extent == Extent::Beginning && self.short_pages.are_of_several_sizes(),
-            _ => self.short_pages.are_uneven() && end.drift > 0,
+            _ => self.short_pages.lack_rows() || self.short_pages.are_uneven() && end.drift > 0,
         }
     }
 

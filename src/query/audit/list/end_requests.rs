@@ -141,7 +141,7 @@ impl ListAudit {
                 let is_known = response.rows.len() == 1 && self.returned.keys.contains(response.rows.key(0));
                 let latest = self.returned.recent.make_contiguous();
                 let problem = "a page that has fewer records than it says lacks some of them";
-                (!self.short_pages.on_look(response, latest, is_known)).then_some(problem)
+                (!self.short_pages.on_look(response, drift, latest, is_known)).then_some(problem)
             }
             Sought::Head => {
                 self.growth.on_look(response);

@@ -12,12 +12,13 @@ fn read() -> ListAudit {
     audit
 }
 
-/// Answers requests for one record, each with its position in the list as it is then.
+/// Answers requests for one record, each with its position in the list as it is then. Four more records follow.
 fn look_at(audit: &mut ListAudit, lists: &[&[u64]]) -> Result<(), String> {
     for list in lists {
         let request = audit.next_request(&BEGINNING).expect("something is to be proven");
         assert_eq!(request.limit, 1);
-        take_as(audit, request, &keys(&[list[request.page as usize - 1]]), list.len() as u64, None, 0..0)?;
+        let length = list.len() as u64 + 4;
+        take_as(audit, request, &keys(&[list[request.page as usize - 1]]), length, None, 0..0)?;
     }
     assert!(!audit.is_open(&BEGINNING));
     Ok(())
@@ -123,4 +124,32 @@ fn newer_records_may_be_of_a_first_page_that_had_too_few() {
     assert!(!problem(&ranked, &BEGINNING));
     take(&mut ranked, 2, &keys(&[4, 5, 6]), 4).unwrap();
     assert!(problem(&ranked, &BEGINNING));
+}
+
+/// A page of three that has two records, of a list with four pages as it says; and the record that was returned last one place
+/// further down.
+#[test]
+fn record_further_down_is_growth_only_where_the_numbers_allow_it() {
+    let lacks_rows = |order, (pages, total), (length, counted): (u64, Option<u64>)| {
+        let mut audit = ListAudit::new(Subject { order, ..LIST }, 0, &[]);
+        take_as(&mut audit, PageRequest::first(3), &keys(&[1, 2]), pages, total, 0..2).unwrap();
+        for key in [1, 2, 9] {
+            let Some(request) = audit.next_request(&BEGINNING) else { continue };
+            if take_as(&mut audit, request, &keys(&[key]), length, counted, 0..0).is_err() {
+                return true;
+            }
+        }
+        audit.on_end(&BEGINNING).is_err()
+    };
+    for order in [Order::NewestFirst, Order::Consecutive] {
+        // Ten records take four pages of three, or five of two.
+        assert!(lacks_rows(order, (4, Some(10)), (10, Some(10))));
+        assert!(!lacks_rows(order, (5, Some(10)), (11, Some(11))));
+    }
+    // Four records take two pages of either size: the count has to grow.
+    assert!(lacks_rows(Order::NewestFirst, (2, Some(4)), (4, Some(4))));
+    assert!(!lacks_rows(Order::NewestFirst, (2, Some(4)), (5, Some(5))));
+    // Without a count, a page of one record shows the length.
+    assert!(lacks_rows(Order::NewestFirst, (4, None), (11, None)));
+    assert!(!lacks_rows(Order::NewestFirst, (5, None), (11, None)));
 }
