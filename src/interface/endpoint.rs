@@ -100,6 +100,8 @@ pub enum Bound {
     AtMost,
     /// Values above the parameter's, which itself is excluded.
     Above,
+    /// Values that do not rise from one record to the next, where the parameter has this value.
+    Descending(&'static str),
     /// The value of another parameter, where this one has a given value.
     Side {
         value: &'static str,

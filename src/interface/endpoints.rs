@@ -84,7 +84,11 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "orderBy",
                 ParamKind::OneOf(&["totalMarketCap", "transactionAmount24h"]),
                 "Descending order; for `token_20` only.",
-            ),
+            )
+            .bounding(&[
+                ("total_market_cap", Bound::Descending("totalMarketCap")),
+                ("transaction_amount_24h", Bound::Descending("transactionAmount24h")),
+            ]),
         ],
         shape: main_list("tokenList", None),
         limit: ResultLimit::Window,

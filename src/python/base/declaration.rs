@@ -88,7 +88,7 @@ fn sent_bound(bound: &Bound, is_only: bool) -> Option<Value> {
         Bound::Above => Some(json!("above")),
         Bound::Side { value, other } => Some(json!({"value": value, "equal to": other})),
         Bound::InvolvedInSome if is_only => Some(json!("involved")),
-        Bound::InvolvedInSome | Bound::SameNumber => None,
+        Bound::InvolvedInSome | Bound::SameNumber | Bound::Descending(_) => None,
     }
 }
 

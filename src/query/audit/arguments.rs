@@ -11,6 +11,8 @@ use crate::query::request::Query;
 #[derive(Debug, Default)]
 pub struct Arguments {
     conditions: Vec<Condition>,
+    /// A parameter, and the column whose values do not rise under it.
+    descending: Option<(&'static str, usize)>,
     /// The times of records of later blocks than those that the heights were found by.
     later: Option<LaterBlocks>,
 }
@@ -86,6 +88,10 @@ impl Arguments {
                 // The API does not say of every bound whether it is included.
                 Bound::AtLeast | Bound::Above => Some(Test::AtLeast(value.to_owned())),
                 Bound::AtMost => Some(Test::AtMost(value.to_owned())),
+                Bound::Descending(order) => {
+                    self.descending = self.descending.or((*order == value).then_some((param.name, column)));
+                    None
+                }
                 Bound::Side { value: side, other } if *side == value => text_of(given, other).map(Test::Text),
                 Bound::Side { .. } => None,
             };
@@ -129,7 +135,17 @@ impl Arguments {
             columns: vec![column],
             test: Test::Between(height, height),
         });
-        Self { conditions: conditions.collect(), later: None }
+        Self { conditions: conditions.collect(), ..Self::default() }
+    }
+
+    /// Parameter whose order the records of a page do not have. A response is of one moment.
+    pub fn out_of_order(&self, columns: &Columns) -> Option<&'static str> {
+        let (parameter, column) = self.descending?;
+        let is_less = |row: usize| match (columns.value(column, row - 1), columns.value(column, row)) {
+            (Value::Number(above), Value::Number(below)) => compare(above, below).unwrap_or(false),
+            _ => false,
+        };
+        (1..columns.rows()).any(is_less).then_some(parameter)
     }
 
     pub fn are_empty(&self) -> bool {

@@ -93,6 +93,13 @@ impl Selector<'_> {
         if !requested.is_empty() {
             return self.rows_in_requested_order(requested, columns);
         }
+        // All records of a list are the same in any order.
+        if self.query.max_items().is_some()
+            && let Some(parameter) = self.arguments.out_of_order(columns)
+        {
+            let text = Message::new("The API returned records that are not in the order of ").parameter(parameter);
+            self.report.add_contradiction(text.text(": it may not have applied it"));
+        }
         let slices = self.query.slices();
         let is_of_values = slices.value_range(self.slice).is_some();
         let is_whole = slices.height(self.slice).is_none() && slices.time_range(self.slice).is_none() && !is_of_values;

@@ -147,6 +147,24 @@ def test_record_that_contradicts_an_argument_is_dropped_with_a_reason(
         assert getattr(client, call)(**arguments).collect().report.dropped == 0
 
 
+@pytest.mark.parametrize(("order", "member"), [("totalMarketCap",) * 2, ("transactionAmount24h",) * 2])
+def test_beginning_in_another_order_than_the_requested_one_is_a_reason(
+    server: StrictServer, order: Any, member: str
+) -> None:
+    with server.client() as client:
+        for values, is_ordered in [(["9", "5", "5.0", "", "1e-3"], True), (["9", "10", "1"], False)]:
+            rows: list[Row] = [{"tokenContractAddress": f"0x{n}", member: value} for n, value in enumerate(values)]
+            server.on("tokens", rows_of("tokens", rows))
+            query = client.tokens(order_by=order, max_items=2)
+            if is_ordered:
+                assert query.collect().report.complete
+            else:
+                with pytest.warns(cf.IncompleteResultWarning, match="not in the order of order_by"):
+                    query.collect()
+            # All tokens are the same set in any order.
+            assert client.tokens(order_by=order).collect().report.complete
+
+
 @pytest.mark.parametrize("value", [None, "", "0xbb,0xcc"], ids=["null", "empty", "list"])
 def test_missing_value_and_list_of_addresses_contradict_nothing(server: StrictServer, value: str | None) -> None:
     server.on("token_transfers", page_of("token_transfers", [{"txid": "0x1", "tokenContractAddress": value}]))
@@ -254,7 +272,8 @@ def test_tokens_that_move_with_every_request_are_returned_once_each(server: Stri
         return sorted(tokens, key=lambda token: int(token["tokenContractAddress"], 16) + ranks.randrange(60))
 
     server.on("tokens", listed("tokens", view))
-    with server.client() as client:
+    # The ranks are those of the n-th request.
+    with server.client(concurrency=1) as client:
         records = client.tokens().collect()
         assert records.report.complete
         assert records.report.moved > 0
