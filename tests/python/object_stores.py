@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,8 @@ from chainframe._objects import ObjectPath
 
 STORES = ("s3", "gs", "az")
 Metas = list[dict[str, Any]]
+RUN = re.compile(r'(?:(?<=-)|(?<="run": "))[0-9a-f]{12}(?=[."])')
+"""Name of a run, in those of its objects and in the manifest."""
 FAULTS = ("killed before", "killed after", "refused", "lost", "repeated", "late", "down")
 
 
@@ -137,6 +141,27 @@ class Double:
                 put()
             except (AlreadyExistsError, PreconditionError, FileNotFoundError):
                 continue
+
+    def state(self) -> tuple[object, ...]:
+        """Objects that the next run finds, without durations; names of runs and versions are numbered."""
+        numbers: dict[str | None, int] = {}
+
+        def number(name: str | None) -> int:
+            return numbers.setdefault(name, len(numbers))
+
+        def without_runs(text: str) -> str:
+            return RUN.sub(lambda name: f"#{number(name[0])}", text)
+
+        found: list[object] = [self.kind]
+        for path, stored in sorted(self.objects.items()):
+            data: object = stored.data
+            if path.endswith("/_manifest.json"):
+                manifest = json.loads(stored.data)
+                manifest["report"].pop("elapsed", None)
+                manifest["e_tags"] = {name: number(tag) for name, tag in manifest["e_tags"].items()}
+                data = without_runs(json.dumps(manifest))
+            found += [without_runs(path), data, number(stored.e_tag), number(stored.version)]
+        return tuple(found)
 
     # Requests of obstore.
 
