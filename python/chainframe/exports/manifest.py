@@ -20,7 +20,7 @@ from chainframe._native import Hint, _Positions
 from chainframe._paths import read_regular
 from chainframe.errors import ExportError
 from chainframe.exports.differences import differing, shown
-from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height, is_report
+from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -207,7 +207,7 @@ class Manifest:
             if not is_right(getattr(self, name)):
                 raise ValueError(name)
         names = {part.name for part in self.files}
-        if len(names) < len(self.files) or (self.finished and not (self.parts and is_report(self.report))):
+        if len(names) < len(self.files) or (self.finished and not (self.parts and self.report)):
             raise ValueError(names)
 
     def check_same_query(
