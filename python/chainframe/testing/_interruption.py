@@ -63,10 +63,15 @@ class Interruptor:
         self._interruption = interruption
         self._report = report
         self.points = 0
+        self.is_needed = True
+        """False if no point need be counted any more: a library runs at half of its speed while it is traced."""
         self._answering: FrameType | None = None
 
     @contextmanager
     def armed(self) -> Generator[None]:
+        if not self.is_needed:
+            yield
+            return
         self._packages = self._packages_of()
         # Python 3.12 traces opcodes only if a frame has asked for them before `settrace`.
         sys._getframe().f_trace_opcodes = True  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
@@ -96,6 +101,7 @@ class Interruptor:
         return self._operation
 
     def _fire(self, kind: Kind, frame: FrameType) -> None:
+        self.is_needed = False
         code = frame.f_code
         line = linecache.getline(code.co_filename, frame.f_lineno).strip()
         place = f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"

@@ -79,6 +79,7 @@ class Trial:
         # A run of several values can be the first one only after one that was interrupted.
         self._takes_sets = True
         self._interruptor = Interruptor(_packages, task.interruption, self._interrupted)
+        self._interruptor.is_needed = not (task.overtaken or task.is_resumed)
         self.limits = max(1, len(task.overtaken))
         """Number of runs that may each wait as long as a process may."""
 
