@@ -50,14 +50,15 @@ MAX_NAMED = 120
 
 
 def _reported(method: Callable[P, T]) -> Callable[P, T]:
-    """Raises errors of the disk as `ExportError` with their path."""
+    """Raises errors of the disk as `ExportError` with their path, and one if the directory is another than before."""
 
     @functools.wraps(method)
     def call(*arguments: P.args, **options: P.kwargs) -> T:
+        store: Any = arguments[0]
         try:
+            store.check_place()
             return method(*arguments, **options)
         except OSError as error:
-            store: Any = arguments[0]
             raise disk_error(error, store.path) from None
 
     return call
@@ -104,6 +105,22 @@ class LocalStore:
         self.path = path
         self._journal: BinaryIO | None = None
         self._pieces = PieceFile(path)
+        self._place: tuple[int, int] | None = None
+        """Device and number of the directory, once it exists."""
+
+    def check_place(self) -> None:
+        """Raises `ExportError` if the directory was moved, and so the files here are those of another export."""
+        place = None
+        with suppress(FileNotFoundError):
+            status = self.path.stat()
+            place = (status.st_dev, status.st_ino)
+        self._place = self._place or place
+        if place != self._place:
+            self.close()
+            message = (
+                f"{self.path} was moved or removed while an export wrote to it; move it back, or begin another export"
+            )
+            raise ExportError(message, path=str(self.path))
 
     @_reported
     def read(self, *, ignore_corrupt: bool = False) -> Manifest | None:
@@ -274,6 +291,7 @@ class LocalStore:
         self._remove_files()
         with suppress(OSError):
             self.path.rmdir()
+            self._place = None
 
 
 def verify_part(directory: Path, part: Part, *, by_checksum: bool = True) -> None:

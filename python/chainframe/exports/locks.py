@@ -79,8 +79,10 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release_lock(descriptor: int, path: Path) -> None:
+        # Where the directory was moved, the file may be the lock of another run.
         with suppress(OSError):
-            path.unlink(missing_ok=True)
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                path.unlink()
         os.close(descriptor)
 
     @contextmanager

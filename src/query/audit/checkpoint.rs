@@ -111,7 +111,7 @@ impl AuditedPage {
         let records_after = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
         let unreturned = self.unreturned.iter().flat_map(|open| open.iter().copied().chain(records_after.clone()));
         let open = self.pairs.iter().flatten().filter(|pair| pair.is_below_one_before(offset)).copied();
-        // Before the first record, the list is read anew, and the offsets are others.
+        // Before the first record, the list is read from its beginning again, and the offsets are others.
         let following = if offset > 0 && self.pairs.is_some() { rows.max(1)..received.len() } else { 0..0 };
         let first = offset.saturating_sub(rows as u64);
         let pairs_after = following.map(|row| Pair::after_cursor(received, row, first + row as u64 - 1));

@@ -14,6 +14,7 @@ import chainframe as cf
 import chainframe.exports
 from chainframe.exports.directory import locked_dir
 from chainframe.exports.manifest import Manifest
+from strict_server import Request, Response, StrictServer, page_of
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
@@ -184,3 +185,38 @@ def test_manifest_that_is_no_state_is_an_export_error(failing: Any, tmp_path: Pa
     (tmp_path / Manifest.NAME).write_text(text)
     with pytest.raises(cf.ExportError, match="is not the manifest"):
         failing[1].to_parquet(tmp_path)
+
+
+@pytest.mark.parametrize("target", ["daily", "blocks.csv"])
+def test_files_of_another_export_in_place_of_a_moved_directory_are_kept(tmp_path: Path, target: str) -> None:
+    written = tmp_path / target if target == "daily" else tmp_path / f"{target}.part"
+    blocks = [{"hash": f"0x{height}", "height": str(height)} for height in range(60, 0, -1)]
+    others: list[chainframe.exports.Export] = []
+
+    def export(client: cf.Client) -> chainframe.exports.Export:
+        query = client.blocks(page_size=10)
+        if target == "daily":
+            return query.to_parquet(tmp_path / target, max_rows_per_file=20)
+        return query.to_csv(tmp_path / target)
+
+    with StrictServer() as server, server.client(concurrency=1) as client, server.client(concurrency=1) as other:
+
+        def respond(request: Request) -> Response:
+            page, limit = int(request.query["page"]), int(request.query["limit"])
+            if page == 4 and not (tmp_path / "moved").exists():
+                written.rename(tmp_path / "moved")
+                others.append(export(other))
+            shown = blocks[(page - 1) * limit : page * limit]
+            pages = str(-(-len(blocks) // limit))
+            return page_of("blocks", shown, page=str(page), limit=str(limit), totalPage=pages)
+
+        server.on("blocks", respond)
+        with pytest.raises(cf.ExportError, match="was moved or removed while an export wrote to it"):
+            export(client)
+        (finished,) = others
+        assert finished.complete
+        stored = {
+            path: path.read_bytes() for path in (tmp_path / target, *(tmp_path / target).glob("*")) if path.is_file()
+        }
+        assert export(client).rows == finished.rows == 60
+        assert stored == {path: path.read_bytes() for path in stored}
