@@ -21,15 +21,15 @@ demo: .venv/pip
 demo-packages: .venv/pip
 	packages=$$($(BIN)/python scripts/extra_requirements.py all) && nice $(PIP_INSTALL) --group demo $$packages
 
-# The wheel is built while Python's tools are downloaded. With it the Python tests can begin, which take longest, and run while
-# the Rust tests are compiled: cargo builds one of them at a time, and this crate, of which half a minute takes one core, is last.
+# The Rust checks begin while Python's tools are downloaded; then they and the build of the wheel use the two cores in turn, as
+# do types and tests, which wait now and then.
 # Clippy lints this crate while it is compiled for the tests and for the wheel; a run of its own would check all dependencies
 # again. `cargo clippy` hands over its arguments in the same variables.
 test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 test: export CLIPPY_ARGS := -Dwarnings
 test: .venv/pip
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target build lint mutation-package licenses postgres browser PROFILE=dev
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target rust-tests types pytest WHEEL=install-built
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust lint postgres browser install PROFILE=dev
+	$(MAKE) --no-print-directory check-python
 
 # Prints the targets with their purpose, from the table for contributors.
 help:
@@ -41,14 +41,11 @@ lint: tools
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
-rust: rust-tests mutation-package licenses
-
-rust-tests: .venv/pip
+rust: .venv/pip
 	$(if $(RUSTC_WORKSPACE_WRAPPER),,cargo clippy --all-targets --all-features -- -D warnings)
 	cargo test --features service,planted-bugs,events
-
-# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
-licenses:
+	$(MAKE) --no-print-directory mutation-package
+	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
 python: PROFILE := dev
@@ -61,10 +58,7 @@ WORKERS ?= $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1))')
 check-python:
 	$(MAKE) --no-print-directory --jobs=2 types pytest
 
-# Target that installs the wheel before types and tests, unless it is installed.
-WHEEL :=
-
-types: $(WHEEL)
+types:
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/python scripts/guide_modules.py target/guide
 	$(BIN)/mypy
@@ -78,7 +72,7 @@ types: $(WHEEL)
 # Begins with the modules compiled: otherwise each worker compiles all that the tests import, which takes two thirds of the
 # time until the first test.
 # A worker that has ended takes tests of the others: without that, the last one ran two hundred tests alone.
-pytest: $(WHEEL)
+pytest:
 	@$(BIN)/pytest --collect-only --quiet --quiet > /dev/null || true
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
@@ -217,17 +211,15 @@ clean:
 
 # The profile of a wheel: release, or dev, which tests use. `make bare` and the workflows test the released wheel.
 PROFILE ?= release
-build: .venv/build
+build: .venv/pip
 	@command -v cargo >/dev/null || { echo "make: cargo was not found; install Rust 1.95 or later" >&2; exit 1; }
+	$(PIP_INSTALL) --group build
 	rm -rf dist
 	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
 # Targets that install packages before the wheel is installed: two runs of pip would write the same files.
 PACKAGES :=
 install: build $(PACKAGES)
-	$(MAKE) --no-print-directory install-built
-
-install-built:
 	$(PIP_INSTALL) --force-reinstall --no-deps dist/*.whl
 	$(PIP_INSTALL) "$$(echo dist/*.whl)[all]"
 
@@ -239,13 +231,8 @@ dev: tools
 
 tools: .venv/dev
 
-.venv/dev: .venv/build
+.venv/dev: .venv/pip
 	$(PIP_INSTALL) --group dev
-	@touch $@
-
-# By itself, so that the build begins while the other tools are downloaded.
-.venv/build: .venv/pip
-	$(PIP_INSTALL) --group build
 	@touch $@
 
 # Dependency groups need a newer pip than that of Python 3.11.
