@@ -108,8 +108,10 @@ impl AuditedPage {
         let height = last.and_then(|last| received.height(last));
         let block = last.and_then(|last| received.block(last));
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(offset));
-        let records_after = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
-        let unreturned = self.unreturned.iter().flat_map(|open| open.iter().copied().chain(records_after.clone()));
+        let unreturned = self.unreturned.as_ref().map_or_else(Vec::new, |open| {
+            let after = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));
+            open.iter().copied().chain(after).take(UNRETURNED_IN_CURSOR).collect()
+        });
         let open = self.pairs.iter().flatten().filter(|pair| pair.is_below_one_before(offset)).copied();
         // Before the first record, the list is read from its beginning again, and the offsets are others.
         let following = if offset > 0 && self.pairs.is_some() { rows.max(1)..received.len() } else { 0..0 };
@@ -120,7 +122,7 @@ impl AuditedPage {
             height: height.filter(|_| self.has_falling_heights),
             block: height.zip(block),
             repeats: repeats.copied().collect(),
-            unreturned: unreturned.take(UNRETURNED_IN_CURSOR).collect(),
+            unreturned,
             pairs: open.chain(pairs_after).take(PAIRS_IN_CURSOR).collect(),
         }
     }
