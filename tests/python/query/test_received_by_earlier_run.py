@@ -15,13 +15,14 @@ from strict_server import Request, Response, StrictServer, key_of, member_of, pa
 HEIGHTS = [[9, 9, 9, 8, 8, 8, 7, 7, 6], [9, 8, 7, 6, 5, 4, 3, 2, 1]]
 # The record that only the other server has.
 OF_OTHER = 7
+HEIGHT = {"cross_chain_transactions": "zone_block_height"}
 CALLS = ["transactions", "large_transactions", "token_transfers"]
 
 
 def records_of(call: str, heights: list[int]) -> list[dict[str, Any]]:
     key = member_of(call, key_of(call))
     return [
-        {key: f"0x{number}", "height": str(height), "blockHash": f"0xb{height}"}
+        {key: f"0x{number}", member_of(call, HEIGHT.get(call, "height")): str(height), "blockHash": f"0xb{height}"}
         for number, height in enumerate(heights)
     ]
 
@@ -39,7 +40,7 @@ def serve(call: str, records: list[dict[str, Any]]) -> Callable[[Request], Respo
 @pytest.mark.filterwarnings("ignore::chainframe.errors.IncompleteResultWarning")
 @pytest.mark.parametrize("heights", HEIGHTS)
 @pytest.mark.parametrize("page_size", [5, 20])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", [*CALLS, *HEIGHT])
 def test_record_that_the_next_run_lacks_is_not_passed_over(call: str, page_size: int, heights: list[int]) -> None:
     """Two servers lack a record each: the second one lacks a record after the cursor, on the page of the cursor."""
     records = records_of(call, heights)
