@@ -118,7 +118,7 @@ class LocalStore:
         if place != self._place:
             self.close()
             message = (
-                f"{self.path} was moved or removed while an export wrote to it; move it back, or begin another export"
+                f"{self.path} was moved or removed while an export wrote to it; move it back, or run the export again"
             )
             raise ExportError(message, path=str(self.path))
 

@@ -79,7 +79,7 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release_lock(descriptor: int, path: Path) -> None:
-        # Where the directory was moved, the file may be the lock of another run.
+        # If the directory was moved, the file at this path may be the lock of another run.
         with suppress(OSError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 path.unlink()

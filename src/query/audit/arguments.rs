@@ -141,11 +141,11 @@ impl Arguments {
     /// Parameter whose order the records of a page do not have. A response is of one moment.
     pub fn out_of_order(&self, columns: &Columns) -> Option<&'static str> {
         let (parameter, column) = self.descending?;
-        let is_less = |row: usize| match (columns.value(column, row - 1), columns.value(column, row)) {
+        let rises = (1..columns.rows()).any(|row| match (columns.value(column, row - 1), columns.value(column, row)) {
             (Value::Number(above), Value::Number(below)) => compare(above, below).unwrap_or(false),
             _ => false,
-        };
-        (1..columns.rows()).any(is_less).then_some(parameter)
+        });
+        rises.then_some(parameter)
     }
 
     pub fn are_empty(&self) -> bool {

@@ -28,7 +28,7 @@ pub struct CountedPlaces {
 }
 
 impl CountedPlaces {
-    /// CountedPlaces of a list that continues another run, whose first page is not known.
+    /// Places of a list that continues another run, whose first page is not known.
     pub fn continued() -> Self {
         Self { is_continued: true, ..Self::default() }
     }

@@ -23,7 +23,7 @@ use super::returned_facts::Last;
 use super::short_pages::ShortPages;
 use super::small_pages::SmallPages;
 use super::subject::{AcceptedRows, Extent, Subject};
-use super::unreturned::Unreturned;
+use super::unreturned::{OtherRows, Unreturned};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
@@ -293,10 +293,11 @@ impl ListAudit {
         let has_blocks = self.subject.has_blocks;
         let number = if has_blocks { self.taken } else { u64::MAX };
         self.unreturned.below.on_response(request, response, rows, drift, &self.returned, number);
-        let others = (0..rows.start).chain(rows.end..response.rows.len());
-        self.unreturned.in_blocks.add(response.rows, others.clone(), &self.forks, &self.returned.keys, number);
+        let Self { unreturned, forks, returned, .. } = self;
+        let others = OtherRows { rows: response.rows, returning: rows, forks, known: &returned.keys, number };
+        unreturned.in_blocks.add(others);
         if has_blocks {
-            self.unreturned.copies.on_response(response.rows, others, &self.forks, &self.returned.keys, number);
+            unreturned.copies.add(others);
         }
     }
 

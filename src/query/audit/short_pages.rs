@@ -149,8 +149,8 @@ impl ShortPages {
 
     /// True if the response itself shows that such a page lacks rows, and nothing that none of them belongs to the beginning.
     pub fn lack_rows(&self) -> bool {
-        let shows_lack = |short: ShortPage| short.total.is_some_and(|total| short.lacks_rows(total));
-        self.stage != Stage::Proven && self.short.is_some_and(shows_lack)
+        let Some(short) = self.short else { return false };
+        self.stage != Stage::Proven && short.total.is_some_and(|total| short.lacks_rows(total))
     }
 
     /// Why records may be missing: nothing showed that the pages have all of them.

@@ -11,9 +11,33 @@ mod copies;
 mod first_rows;
 mod in_blocks;
 
+use std::ops::Range;
+
 pub use below::{Below, PAIRS_IN_CURSOR, Pair};
 pub use copies::Copies;
 pub use in_blocks::{InBlocks, ReadHeights, UNRETURNED_IN_CURSOR, UnreturnedRecord};
+
+use super::forks::Forks;
+use super::known_keys::KnownKeys;
+use crate::query::snapshot::Rows;
+
+/// The rows of a response other than those that are about to be returned.
+#[derive(Clone, Copy)]
+pub struct OtherRows<'a> {
+    pub rows: &'a dyn Rows,
+    pub returning: &'a Range<usize>,
+    /// Blocks of the records that were returned, and the keys of these.
+    pub forks: &'a Forks,
+    pub known: &'a KnownKeys,
+    /// Number of the response.
+    pub number: u64,
+}
+
+impl OtherRows<'_> {
+    fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        (0..self.returning.start).chain(self.returning.end..self.rows.len())
+    }
+}
 
 #[derive(Debug)]
 pub struct Unreturned {

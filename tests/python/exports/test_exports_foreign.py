@@ -220,3 +220,13 @@ def test_files_of_another_export_in_place_of_a_moved_directory_are_kept(tmp_path
         }
         assert export(client).rows == finished.rows == 60
         assert stored == {path: path.read_bytes() for path in stored}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a directory with an open file cannot be moved there")
+def test_lock_of_another_run_in_place_of_a_moved_directory_is_kept(tmp_path: Path) -> None:
+    directory = tmp_path / "daily"
+    with locked_dir(directory):
+        directory.rename(tmp_path / "moved")
+        directory.mkdir()
+        (directory / ".lock").touch()
+    assert (directory / ".lock").exists()

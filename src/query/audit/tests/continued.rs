@@ -156,7 +156,7 @@ fn records_between_two_that_an_earlier_run_returned_are_a_reason() {
         // A record of the same height may be equal to a returned one.
         (&[5, 15, 6], false),
         (&[5, 5, 6], false),
-        // Of two equal records, only one has the known offset.
+        // Two records have the key 4, and the offset of one of them is known.
         (&[1, 12, 13, 4, 4], false),
         (&[13, 4, 14], false),
     ] {

@@ -1,4 +1,4 @@
-//! CountedPlaces of records by the count of their list.
+//! Places of records by the count of their list.
 
 use super::*;
 

@@ -1,6 +1,5 @@
-//! `Below`: records that were received below others and not returned, as far as they are known. A page may be discarded
-//! because its place is unknown; its records are returned with another one, unless the list ends too early, or another list
-//! took its place.
+//! `Below`: records that were received below others and not returned. A record stays below the one above it, unless the list ends
+//! too early, or another list took its place.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -2,12 +2,10 @@
 
 use std::collections::hash_map::Entry;
 
+use super::OtherRows;
 use super::in_blocks::{KEPT_RECORDS, ReadHeights, Sighting};
-use crate::query::audit::forks::Forks;
-use crate::query::audit::known_keys::KnownKeys;
 use crate::query::audit::repeats::count;
 use crate::query::hashed::{HashedMap, HashedSet};
-use crate::query::snapshot::Rows;
 
 /// Records of which a response showed several, or several were returned, by their keys.
 #[derive(Debug, Default)]
@@ -67,22 +65,15 @@ impl Copies {
         }
     }
 
-    /// Takes the response with this number, of which these rows are not returned, before the others are.
-    pub fn on_response(
-        &mut self,
-        rows: &dyn Rows,
-        unreturned: impl Iterator<Item = usize>,
-        forks: &Forks,
-        known: &KnownKeys,
-        number: u64,
-    ) {
-        let mut unreturned = unreturned.peekable();
+    /// Takes rows that are not returned, before the others of their response are.
+    pub fn add(&mut self, others: OtherRows<'_>) {
+        let OtherRows { rows, returning, forks, known, number } = others;
         // All of nearly every page is returned.
-        if unreturned.peek().is_none() {
+        if returning.len() == rows.len() {
             return;
         }
         let keys = rows.keys();
-        for row in unreturned {
+        for row in others.iter() {
             let key = keys[row];
             let copies = count(key, &keys);
             let Some(block) = forks.block_of(rows, row).filter(|_| copies > 1) else { continue };

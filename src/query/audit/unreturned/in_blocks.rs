@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::OtherRows;
 use crate::message::{Hint, Message};
 use crate::query::audit::forks::{BlockOfRow, Forks};
 use crate::query::audit::known_keys::KnownKeys;
@@ -126,16 +127,10 @@ impl InBlocks {
         open.take(UNRETURNED_IN_CURSOR).map(|record| record.of_earlier_reading()).collect()
     }
 
-    /// Takes rows of the response with this number that are not returned.
-    pub fn add(
-        &mut self,
-        rows: &dyn Rows,
-        unreturned: impl Iterator<Item = usize>,
-        forks: &Forks,
-        known: &KnownKeys,
-        number: u64,
-    ) {
-        for row in unreturned.filter(|row| !known.contains(rows.key(*row))) {
+    /// Takes rows that are not returned, before the others of their response are.
+    pub fn add(&mut self, others: OtherRows<'_>) {
+        let OtherRows { rows, forks, known, number, .. } = others;
+        for row in others.iter().filter(|row| !known.contains(rows.key(*row))) {
             if let Some(record) = UnreturnedRecord::of(rows, row, forks, number) {
                 self.0.truncate(KEPT_RECORDS - 1);
                 self.0.push_front(record);
