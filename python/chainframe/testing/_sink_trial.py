@@ -99,6 +99,8 @@ class Trial:
     def _runs(self) -> None:
         task = self._task
         is_whole = task.interruption is None and not task.overtaken and not task.is_resumed
+        if is_whole:
+            self._import()
         # Runs that are still to be verified.
         left = VERIFIED if task.is_resumed else 0
         for number in range(task.start, len(self._script)):
@@ -116,6 +118,12 @@ class Trial:
             if left == 1 and number >= max(task.overtaken, default=0):
                 return
             left = max(0, left - 1)
+
+    def _import(self) -> None:
+        """Import what `make` imports: the calls of a module are counted only once it is known to define a sink."""
+        # An error is that of the first run.
+        with suppress(Exception):
+            self._make(f"{self._task.name}_imported").close()
 
     def _is_disturbed(self, number: int) -> bool:
         """Run `sync`, and again if it was interrupted or overtaken; returns True then."""

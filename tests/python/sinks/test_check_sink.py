@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import kept_sinks
 import postgres
 import wrong_sinks
 from chainframe.testing import check_sink
+from chainframe.testing._sink_schedules import _Processes
+from chainframe.testing._sink_trial import Task
 from repository import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "sinks.md").read_text(encoding="utf-8")
@@ -74,6 +77,29 @@ def test_local_sinks_of_the_package_pass(kind: str, tmp_path: Path) -> None:
 def test_sink_of_postgresql_passes() -> None:
     with postgres.running() as url:
         check_kept("postgresql", url)
+
+
+LATE = """
+def make(folder, name):
+    import wrong_sinks
+    return wrong_sinks.make("RightSink", folder, name)
+
+def read(folder, name):
+    import wrong_sinks
+    return wrong_sinks.read(folder, name)
+"""
+
+
+def test_calls_of_a_module_that_make_imports_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "late_sink.py").write_text(LATE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    late = import_module("late_sink")
+    processes = _Processes(partial(late.make, tmp_path), partial(late.read, tmp_path))
+    first = processes.run(Task("first"))
+    processes.modules = first.modules
+    second = processes.run(Task("second"))
+    processes.close()
+    assert first.points == second.points > 0
 
 
 def test_function_that_fails_is_named(tmp_path: Path) -> None:
