@@ -161,12 +161,11 @@ class ExportRequest:
             staging.discard()
             if main.has_manifest:
                 self._check_replaced(main)
-                return self._writer(staging, new)
+                return self._writer(staging, new, replaces=self.replaces)
             self._check_no_series()
             main.check_no_foreign_files(but_parts=True)
             return self._writer(main, new)
         found = main.read()
-        store = main
         self._recover((main, found), (staging, staged))
         found, staged = (None if each is None else grown(each, new) for each in (found, staged))
         if found is None:
@@ -177,14 +176,15 @@ class ExportRequest:
             raise ExportError(message, path=str(self.directory), hints=HINTS)
         elif staged is not None and self._with_columns_of(staged, new).is_same_request(staged):
             # An export that is to replace the other was interrupted.
+            if not staged.is_contradicted():
+                return self._writer(staging, staged, replaces=found)
             found = staged
-            store = staging
         else:
             self._with_columns_of(found, new).check_same_query(found, self.directory)
         if found is not None and found.is_contradicted():
             staging.discard()
-            return self._writer(staging, new)
-        return self._writer(store, found or new)
+            return self._writer(staging, new, replaces=found)
+        return self._writer(main, found or new)
 
     def _recover(self, *exports: tuple[Store, Manifest | None]) -> None:
         """Adds what a run that was killed had stored in pieces to the export that is continued."""
@@ -226,7 +226,13 @@ class ExportRequest:
             main.replace_with(writer.store, manifest)
         return finished_export(main.path, manifest, self.client)
 
-    def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter[Any]:
+    def _writer(self, store: Store, manifest: Manifest, replaces: Manifest | None = None) -> ParquetWriter[Any]:
+        writer = self._new_writer(store, manifest)
+        if replaces is not None and manifest.since is None:
+            writer.replaced_rows = replaces.rows
+        return writer
+
+    def _new_writer(self, store: Store, manifest: Manifest) -> ParquetWriter[Any]:
         is_followed = manifest.settled is not None and self._is_set
         query = self.query if manifest.cursor is None or is_followed else self._resumed(store, manifest.cursor)
         options: dict[str, Any] = {

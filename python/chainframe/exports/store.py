@@ -156,9 +156,9 @@ def verify_content(path: Location, part: Part) -> None:
 
 
 def saved_rows(path: Location) -> int:
-    """Number of records that the next run need not fetch; 0 if there is no export."""
+    """Number of records that an earlier run has written, also to an export that is to be replaced."""
     try:
-        manifest = read_manifest(path / STAGING) or read_manifest(path)
+        manifests = [read_manifest(path / STAGING), read_manifest(path)]
     except (ExportError, OSError):
         return 0
-    return 0 if manifest is None else manifest.rows
+    return max(0 if manifest is None else manifest.rows for manifest in manifests)

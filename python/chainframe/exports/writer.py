@@ -11,8 +11,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from chainframe._declared import height_column
-from chainframe._native import _restore_report
+from chainframe._native import Hint, _restore_report
 from chainframe._reports import merged_members, merged_verdicts
+from chainframe._text import counted
 from chainframe.errors import NumericOverflowError, PaginationDriftError, SettledHeightError
 from chainframe.exports.buffer import Buffer, NextFile
 from chainframe.exports.directory import STAGING
@@ -76,6 +77,8 @@ class ParquetWriter(ABC, Generic[B]):
         """Records of this run that were written, by the value of a set whose list returned them."""
         self._taken = NextFile()
         self._buffer: B
+        self.replaced_rows = 0
+        """Records of the whole list that an earlier run wrote, whose export is to be replaced."""
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
 
@@ -296,6 +299,8 @@ class ParquetWriter(ABC, Generic[B]):
         return [record for record in known if record[1] == height]
 
     def _save_finished(self, watermark: list[list[Any]], reasons: list[str], *, is_complete: bool) -> None:
+        if not self.manifest.rows and self.replaced_rows:
+            raise self._emptied()
         parts = self.manifest.parts
         if not parts:
             # An empty result has a schema too.
@@ -323,6 +328,12 @@ class ParquetWriter(ABC, Generic[B]):
         )
         self.store.save(finished)
         self.manifest = finished
+
+    def _emptied(self) -> PaginationDriftError:
+        written = counted(self.replaced_rows, "record")
+        problem = f"the list is empty, although an earlier run has written {written} of it to {self._directory}"
+        hints = (Hint("retry_later"), Hint("start_over"))
+        return PaginationDriftError(f"{self.manifest.query['call']}: {problem}", hints=hints)
 
 
 class QueryWriter(ParquetWriter["_PartBuffer"]):

@@ -98,6 +98,43 @@ def test_export_that_the_list_contradicts_is_begun_again(
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])
+@pytest.mark.parametrize("way", ["directory", "file.csv", "series"])
+def test_interrupted_export_is_not_replaced_by_an_empty_list(
+    server: StrictServer, tmp_path: Path, way: str, *, is_awaited: bool
+) -> None:
+    chain = Chain(server, "token_transfers", 125)
+    query = chain.query(server.client(concurrency=1, max_retries=0), page_size=20)
+    path = tmp_path / way
+    options = {"settle": 3} if way == "series" else {}
+    name = {"file.csv": "to_csv", "series": "to_parquet_series"}.get(way, "to_parquet")
+
+    def run() -> Any:
+        if is_awaited:
+            return asyncio.run(getattr(query, f"{name}_async")(path, **options))
+        return getattr(query, name)(path, **options)
+
+    def failing(request: Request) -> Response:
+        return error(400, "50014") if request.query["page"] == "4" else Chain.respond(chain, request)
+
+    def empty(request: Request) -> Response:
+        return page_of("token_transfers", [], page=request.query["page"], totalPage="0", totalTransfer="0")
+
+    server.on("token_transfers", failing)
+    with pytest.raises(cf.BadRequestError):
+        run()
+    server.on("token_transfers", empty)
+    for _ in range(2):
+        written = "the list is empty, although an earlier run has written [0-9]+ records of it"
+        with pytest.raises(cf.PaginationDriftError, match=rf"^token_transfers: {written} to .*; try again later, or"):
+            run()
+    server.on("token_transfers", chain.respond)
+    export = run()
+    rows: int = chainframe.exports.read(path).count_rows() if way == "series" else export.rows
+    highest = int(chain.rows[0]["height"]) - options.get("settle", 0)
+    assert rows == sum(int(row["height"]) <= highest for row in chain.rows) > 0
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
 def test_list_of_which_nothing_is_written_is_read_again_by_the_same_call(
     server: StrictServer, tmp_path: Path, *, is_awaited: bool
 ) -> None:
