@@ -45,12 +45,12 @@ class FencedObject:
         self.stored = get_object(self.path)
         return None if self.stored is None else self.stored.data
 
-    def swap(self, data: bytes) -> None:
+    def swap(self, data: bytes) -> StoredObject:
         """Puts a content in place of the known one, or raises `ExportError`."""
         if self._is_superseded:
             raise superseded(self.path.parent)
         if self.stored is not None and data == self.stored.data:
-            return
+            return self.stored
         expected = None if self.stored is None else self.stored.version
         problem = ExportError()
         for _ in range(ATTEMPTS):
@@ -59,11 +59,11 @@ class FencedObject:
             except Exception as error:  # noqa: BLE001 - obstore raises errors of several classes
                 problem = store_error(error, self.path)
             else:
-                return
+                return self.stored
             found = get_object(self.path)
             if found is not None and found.data == data:
                 self.stored = found
-                return
+                return found
             if not is_same_version(None if found is None else found.version, expected):
                 self._is_superseded = True
                 raise superseded(self.path.parent)
@@ -99,18 +99,7 @@ def get_object(path: ObjectPath) -> StoredObject | None:
 
 def put_new(path: ObjectPath, data: bytes) -> dict[str, str]:
     """Puts an object, unless there is another under its name; returns its version."""
-    problem = ExportError()
-    for _ in range(ATTEMPTS):
-        try:
-            return _put(path, data, None)
-        except Exception as error:  # noqa: BLE001 - obstore raises errors of several classes
-            problem = store_error(error, path)
-        found = get_object(path)
-        if found is not None and found.data == data:
-            return found.version
-        if found is not None:
-            raise superseded(path.parent)
-    raise problem
+    return FencedObject(path).swap(data).version
 
 
 def delete_objects(paths: Iterable[ObjectPath]) -> None:
