@@ -141,9 +141,11 @@ class LocalStore:
 
     @_reported
     def add_piece(self, manifest: Manifest, commit: Commit, verdicts: dict[str, Any], table: pa.Table) -> None:
+        """Stores rows, the state after them, and the verdicts that changed since the last file."""
         self._pieces.add(manifest, commit, verdicts, table)
 
     def stored_rows(self) -> Iterator[pa.Table]:
+        """Rows of all pieces for the file."""
         return self._pieces.tables()
 
     @_reported

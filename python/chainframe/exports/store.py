@@ -16,26 +16,12 @@ from chainframe.exports.directory import STAGING, LocalStore, locked_dir, verify
 from chainframe.exports.remote import RemoteStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
-
-    import pyarrow as pa
 
     from chainframe._objects import Location
     from chainframe.exports.manifest import Commit, Manifest, Part
     from chainframe.exports.tables import Encoding
-
-
-class Pieces(Protocol):
-    """Rows of a file that is not full yet."""
-
-    def add_piece(self, manifest: Manifest, commit: Commit, verdicts: dict[str, Any], table: pa.Table) -> None:
-        """Stores rows, the state after them, and the verdicts that changed since the last file."""
-        ...
-
-    def stored_rows(self) -> Iterator[pa.Table]:
-        """Rows of all pieces for the file."""
-        ...
 
 
 class Store(Protocol):
@@ -52,8 +38,8 @@ class Store(Protocol):
     def has_manifest(self) -> bool: ...
 
     @property
-    def pieces(self) -> Pieces | None:
-        """The pieces of the next file, where rows can be stored before they fill it."""
+    def pieces(self) -> LocalStore | None:
+        """The store of the pieces of the next file, where rows can be stored before they fill it."""
         ...
 
     def recover(self, manifest: Manifest, encoding: Encoding) -> None:

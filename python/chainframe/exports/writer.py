@@ -6,7 +6,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -15,7 +15,6 @@ from chainframe._native import Hint, _restore_report
 from chainframe._reports import merged_members, merged_verdicts
 from chainframe._text import counted
 from chainframe.errors import NumericOverflowError, PaginationDriftError, SettledHeightError
-from chainframe.exports.buffer import Buffer, NextFile
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Commit, Part, part_name
 from chainframe.exports.tables import release_memory, write_pieces, write_table
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Query, Records, Report
-    from chainframe._native import _PartBuffer
+    from chainframe._native import _FollowBuffer, _PartBuffer
+    from chainframe.exports.directory import LocalStore
     from chainframe.exports.manifest import Manifest, Settled
-    from chainframe.exports.store import Pieces, Store
+    from chainframe.exports.store import Store
     from chainframe.exports.tables import Encoding
 
 MAX_AGE = 25.0
@@ -38,8 +38,23 @@ COUNTS = ("requests", "retries", "pages", "duplicates_dropped", "dropped", "move
 MEMBERS: dict[str, Any] = {"records": 0, "members_absent": [], "members_unknown": []}
 """Members of a report that concern the members of its records, with the values before any run."""
 
+B = TypeVar("B", "_PartBuffer", "_FollowBuffer")
+"""Records that were fetched and are in no file yet: a buffer of the core."""
 
-B = TypeVar("B", bound=Buffer)
+
+@dataclass
+class _NextFile:
+    """Rows that were taken from the buffer for the next file, with the state after them."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    """The rows that are not stored as pieces."""
+    rows: int = 0
+    pieces: LocalStore | None = None
+    """The pieces that have the others."""
+    watermark: list[list[Any]] = field(default_factory=list)
+    cursor: Any = None
+    queried: Counter[str] = field(default_factory=Counter)
+    """Numbers of them by the value of a set whose list returned them."""
 
 
 class ParquetWriter(ABC, Generic[B]):
@@ -75,7 +90,7 @@ class ParquetWriter(ABC, Generic[B]):
         self._before = manifest.report
         self._queried: Counter[str] = Counter()
         """Records of this run that were written, by the value of a set whose list returned them."""
-        self._taken = NextFile()
+        self._taken = _NextFile()
         self._buffer: B
         self.replaced_rows = 0
         """Records of the whole list that an earlier run wrote, whose export is to be replaced."""
@@ -171,13 +186,13 @@ class ParquetWriter(ABC, Generic[B]):
             return
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
-        self._taken = NextFile()
+        self._taken = _NextFile()
         self._queried.update(taken.queried)
         parts = self._parts(taken.tables.pop()) if taken.pieces is None else [self._of_pieces(taken.pieces, taken)]
         release_memory()
         self._commit(parts, taken.watermark, taken.cursor)
 
-    def _of_pieces(self, pieces: Pieces, taken: NextFile) -> Part:
+    def _of_pieces(self, pieces: LocalStore, taken: _NextFile) -> Part:
         """Writes the rows that were stored as pieces, and those after them."""
 
         def tables() -> Iterable[pa.Table]:
@@ -186,7 +201,7 @@ class ParquetWriter(ABC, Generic[B]):
         name = part_name(len(self.manifest.parts))
         return self.store.write_part(name, taken.rows, lambda file: write_pieces(tables, file, self._encoding))
 
-    def _store_piece(self, pieces: Pieces) -> None:
+    def _store_piece(self, pieces: LocalStore) -> None:
         """Stores the released rows before they fill a file: if the process is killed, they are not fetched again."""
         self._take(self._buffer.take_piece())
         if not self._taken.tables:
@@ -307,7 +322,7 @@ class ParquetWriter(ABC, Generic[B]):
             parts = self._parts(self._table(self.query.partial[:0]))
         self.store.check_present(self.manifest)
         now = self._buffer.report()
-        report = self._whole_report()
+        report: dict[str, Any] = self._whole_report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
         # Only an empty result has some.
         remarks = {"remarks": now._remarks} if now.remarks and not self.manifest.rows else {}  # noqa: SLF001
