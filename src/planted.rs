@@ -32,19 +32,6 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 10] = [
-        Self::PermitPerQuery,
-        Self::DeadlineIncludesQueue,
-        Self::RetriesBypassRateLimit,
-        Self::RetriesUnbounded,
-        Self::HopelessRetried,
-        Self::RetryAfterIgnored,
-        Self::DoubledListAccepted,
-        Self::SkewIgnored,
-        Self::ResponseLostOnCancel,
-        Self::CursorOffByOne,
-    ];
-
     /// True if this bug is planted in this thread.
     #[cfg(not(feature = "planted-bugs"))]
     pub(crate) const fn is_planted(self) -> bool {

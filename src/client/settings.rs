@@ -17,7 +17,7 @@ use crate::interface::{Chain, Deployment, foreign_character};
 use crate::message::Message;
 
 /// Default limit of a response: no page of records is longer.
-pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
+pub const MAX_RESPONSE_BYTES: i64 = 64 << 20;
 
 /// Longest time limit, which clocks can add.
 const MAX_SECONDS: Duration = Duration::from_secs(366 * 86_400);

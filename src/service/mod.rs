@@ -9,7 +9,6 @@ mod error_response;
 mod fault;
 mod faults;
 mod filter;
-mod in_process;
 mod kept_chains;
 mod listing;
 mod loader;
@@ -31,9 +30,10 @@ mod throttle;
 mod user_data;
 
 pub use fault::{Fault, FaultKind, Unreachable, read as read_faults, read_one as read_fault};
-pub use in_process::{InProcess, Reply};
 pub use quirk::{Quirk, read as read_quirks};
 pub use request_log::RequestEntry;
+#[cfg(test)]
+pub use routes::in_process::{InProcess, Reply};
 pub use server::Service;
 pub use settings::Respond;
 pub use settings::{Compression, Credentials, Delay, LoadError, ServiceError, Settings};

@@ -31,6 +31,11 @@ use crate::cassette;
 use crate::interface::{Names, openapi};
 use crate::virtual_time::VirtualTime;
 
+// The service of the simulation, which calls it without a socket.
+#[cfg(test)]
+#[path = "../../tests/rust/simulation/in_process.rs"]
+pub mod in_process;
+
 /// State shared by all requests.
 pub struct ServiceState {
     pub settings: Settings,
@@ -114,25 +119,6 @@ impl ServiceState {
 
     pub(super) fn position(&self, path: &str) -> Option<usize> {
         self.renderers.iter().position(|renderer| self.settings.deployment.expand(renderer.endpoint.path) == path)
-    }
-
-    /// The body of a list with all of its records, as it is now.
-    pub(super) fn whole_list(&self, target: &str) -> Option<String> {
-        let (path, query) = target.split_once('?')?;
-        let renderer = &self.renderers[self.position(path)?];
-        let parameters = Parameters::read(query, renderer.endpoint, &self.settings).ok()?;
-        let parameters = Parameters { page: 1, limit: 1 << 40, ..parameters };
-        let deployment = self.settings.deployment.clone();
-        let log_window = deployment.log_window();
-        // No list is that long.
-        let deployment = deployment.with_windows(1 << 40, log_window).ok()?;
-        let settings = Settings { deployment, ..self.settings.clone() };
-        let mut regular = Quirks::default();
-        let mut turn = regular.next();
-        lock(&self.store)
-            .read(|store| renderer.body(store, &parameters, &settings, &mut turn))
-            .ok()
-            .map(|body| body.text)
     }
 }
 
@@ -307,15 +293,6 @@ async fn look_up(state: Arc<ServiceState>, endpoint: usize, request: LookUp) -> 
     }
     let reply = tokio::task::spawn_blocking(move || look_up_now(&state, endpoint, &request));
     reply.await.unwrap_or_else(|_| Reply::error_response(&ErrorResponse::new("50026", "System error")))
-}
-
-/// The reply to a request that comes without a socket.
-pub(super) fn reply_now(state: &ServiceState, request: &Request, now: DateTime<Utc>) -> Reply {
-    state.request_log.count();
-    match admit(state, state.position(request.uri().path()), request, now) {
-        Ok(endpoint) => look_up_now(state, endpoint, &LookUp::of(request)),
-        Err(refusal) => refusal.into(),
-    }
 }
 
 fn look_up_now(state: &ServiceState, endpoint: usize, request: &LookUp) -> Reply {

@@ -146,10 +146,24 @@ fn known_bugs_of_followers_are_found() {
     }
 }
 
+/// Bugs that runs of queries show.
+const BUGS: [Bug; 10] = [
+    Bug::PermitPerQuery,
+    Bug::DeadlineIncludesQueue,
+    Bug::RetriesBypassRateLimit,
+    Bug::RetriesUnbounded,
+    Bug::HopelessRetried,
+    Bug::RetryAfterIgnored,
+    Bug::DoubledListAccepted,
+    Bug::SkewIgnored,
+    Bug::ResponseLostOnCancel,
+    Bug::CursorOffByOne,
+];
+
 #[test]
 fn known_bugs_are_found() {
     let mut found = Vec::new();
-    for bug in Bug::ALL {
+    for bug in BUGS {
         plant(Some(bug));
         let seed = seeds_for(bug).find_map(|seed| {
             let violations = simulate(seed).violations;
@@ -161,7 +175,7 @@ fn known_bugs_are_found() {
             found.push(bug);
         }
     }
-    assert_eq!(found, Bug::ALL);
+    assert_eq!(found, BUGS);
 }
 
 /// Prints the journal of one seed, for the process that compares it.

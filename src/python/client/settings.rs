@@ -7,7 +7,9 @@ use super::cache::{cache_of_environment, given_cache};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
-use crate::client::{Concurrency, Credentials, Error, RateLimit, Secret, Settings, SettingsInput, variables};
+use crate::client::{
+    Concurrency, Credentials, Error, MAX_RESPONSE_BYTES, RateLimit, Secret, Settings, SettingsInput, variables,
+};
 use crate::columns::DecimalPolicy;
 use crate::interface;
 use crate::message::{Hint, Message, variable};
@@ -56,7 +58,7 @@ pub fn checked(
         concurrency: or_else(given.read("concurrency")?, concurrency_of_environment)?.unwrap_or(Concurrency::Auto),
         strict: given.read("strict")?.unwrap_or(false),
         numbers: or_else(given.optional("numbers")?, numbers_of_environment)?,
-        max_response_bytes: given.read("max_response_bytes")?.unwrap_or(64 << 20),
+        max_response_bytes: given.read("max_response_bytes")?.unwrap_or(MAX_RESPONSE_BYTES),
         proxy: given.optional("proxy")?,
         ca_bundle: given.get("ca_bundle")?.map(|path| setting_path(&path, "ca_bundle")).transpose()?,
         cassette: cassette.map(|cassette| cassette.inner.clone()),
