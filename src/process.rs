@@ -1,5 +1,6 @@
 //! State of one process: its runtime and its connections. A forked child must not touch those of its parent.
 
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,6 +55,12 @@ impl<T: Clone> PerProcess<T> {
         std::mem::forget(before);
         std::mem::forget(current);
         Ok(entry.1.clone())
+    }
+
+    /// Returns the value, which is made without fail.
+    pub fn get_with(&self, make: impl FnOnce() -> T) -> T {
+        let Ok(value) = self.get(|| Ok::<_, Infallible>(make()));
+        value
     }
 }
 

@@ -2,7 +2,6 @@
 //! connection; SQLite serializes their transactions.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +121,7 @@ impl Cache {
 
     /// Waits until no other task of this process uses the database: SQLite would let its thread sleep.
     pub async fn turn(&self) -> OwnedMutexGuard<Turn> {
-        let Ok(turns) = TURNS.get(|| Ok::<_, Infallible>(Arc::default()));
+        let turns = TURNS.get_with(Arc::default);
         let turn = turns.lock().entry(self.directory().to_owned()).or_default().clone();
         turn.lock_owned().await
     }

@@ -2,7 +2,6 @@
 //! expire, and once after the service rejects them.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -106,7 +105,7 @@ impl Account {
 
     /// Other credentials than those of a generation. Requests that need them at the same time ask once.
     pub async fn renewed(&self, generation: Option<u64>) -> Result<Arc<Current>, Error> {
-        let Ok(asking) = self.asking.get(|| Ok::<_, Infallible>(Arc::default()));
+        let asking = self.asking.get_with(Arc::default);
         let _asking = asking.lock().await;
         let latest = self.latest();
         if let Some(latest) = latest.as_ref().filter(|latest| Some(latest.generation) != generation) {

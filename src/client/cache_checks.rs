@@ -1,7 +1,6 @@
 //! `CacheChecks`: settled blocks of the cache that were compared with the service a short time ago.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,8 +39,7 @@ impl CacheChecks {
 
     /// Waits until no other task compares a block. The lists of a set need one comparison.
     pub async fn compare(&self) -> OwnedMutexGuard<()> {
-        let Ok(comparing) = self.comparing.get(|| Ok::<_, Infallible>(Arc::default()));
-        comparing.lock_owned().await
+        self.comparing.get_with(Arc::default).lock_owned().await
     }
 
     pub fn add(&self, chain: &str, anchor: Anchor, time: i64) {

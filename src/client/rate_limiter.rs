@@ -2,7 +2,6 @@
 //! service.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
@@ -147,10 +146,7 @@ impl SharedLimiters {
             return Arc::new(RateLimiter::new(limit));
         }
         let limiters = match self {
-            Self::OfProcess => {
-                let Ok(limiters) = OF_PROCESS.get(|| Ok::<_, Infallible>(Limiters::default()));
-                limiters
-            }
+            Self::OfProcess => OF_PROCESS.get_with(Limiters::default),
             Self::Own(limiters) => limiters.clone(),
         };
         let id = HASHER.hash_one((origin, api_key));

@@ -2,7 +2,6 @@
 //! wait for it.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,14 +70,13 @@ impl<K, V> Default for Shared<K, V> {
 impl<K: Eq + Hash, V: Clone> Shared<K, V> {
     /// Forgets all values.
     pub async fn clear(&self) {
-        let Ok(values) = self.0.get(|| Ok::<_, Infallible>(Arc::default()));
-        values.lock().await.clear();
+        self.0.get_with(Arc::default).lock().await.clear();
     }
 
     /// Returns the value of a key. `request` is called unless another list has requested it; it returns the value with the
     /// age up to which others may use it. One that arrives during the call is used whatever its age.
     pub async fn get(&self, key: K, request: impl AsyncFnOnce() -> Result<(V, Duration), Error>) -> Result<V, Error> {
-        let Ok(values) = self.0.get(|| Ok::<_, Infallible>(Arc::default()));
+        let values = self.0.get_with(Arc::default);
         let called = Instant::now();
         // Held during the request, for which the other lists wait.
         let mut values = values.lock().await;
