@@ -130,7 +130,7 @@ impl Client {
             outcome.map_err(|error| self.on_transport_error(endpoint, error, &event, observation.as_mut()))?;
         let bytes = response.body.len();
         if !replayed {
-            self.inner.shared.usage.add_response(bytes);
+            self.inner.shared.usage.lock().bytes += bytes as u64;
         }
         let unclassified = Unclassified {
             client: self,
@@ -196,7 +196,7 @@ impl Client {
     fn on_error_response(&self, error: &Error, sent: Instant, replayed: bool) -> Failure {
         let retry_after = if Bug::RetryAfterIgnored.is_planted() { None } else { error.retry_after() };
         if error.is_throttle() && !replayed {
-            self.inner.shared.usage.add_throttle();
+            self.inner.shared.usage.lock().throttled += 1;
             self.limiter().throttled(sent, retry_after);
             self.in_flight().throttled(sent, self.limiter().allowed());
         }

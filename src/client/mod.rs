@@ -38,7 +38,6 @@ mod transport;
 mod usage;
 pub mod variables;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +65,7 @@ pub use usage::Usage;
 
 use crate::decode::Decoder;
 use crate::interface::{ENDPOINTS, Endpoint};
-use crate::process::PerProcess;
+use crate::process::{ForkSafeMutex, PerProcess};
 use crate::virtual_time::VirtualTime;
 use account::Account;
 use clock::Clock;
@@ -75,7 +74,6 @@ use in_flight::InFlight;
 use rate_limiter::RateLimiter;
 use request_bound::{RequestBound, RequestBounds};
 use retry::Budget;
-use usage::UsageCounters;
 
 /// The client. Clones share everything.
 #[derive(Clone)]
@@ -100,7 +98,7 @@ struct Shared {
     budget: Budget,
     empty_responses: Arc<EmptyResponses>,
     clock: Clock,
-    usage: UsageCounters,
+    usage: ForkSafeMutex<Usage>,
     cache_checks: CacheChecks,
 }
 
@@ -120,7 +118,7 @@ impl Client {
             budget: Budget::new(),
             empty_responses: Arc::default(),
             clock: Clock::default(),
-            usage: UsageCounters::default(),
+            usage: ForkSafeMutex::default(),
             cache_checks: CacheChecks::default(),
         };
         let bounds = RequestBounds::default().and(settings.max_requests.map(RequestBound::new).transpose()?);
@@ -193,12 +191,12 @@ impl Client {
 
     /// Figures of all requests so far, of this client and of those that share its connections.
     pub fn usage(&self) -> Usage {
-        self.inner.shared.usage.read()
+        *self.inner.shared.usage.lock()
     }
 
     /// Counts records that the cache had.
     pub fn add_cached(&self, records: u64) {
-        self.inner.shared.usage.add_cached(records);
+        self.inner.shared.usage.lock().cached += records;
     }
 
     /// Blocks of the cache that this client has compared with the service.
@@ -226,12 +224,11 @@ impl Client {
     }
 
     fn limiter(&self) -> Arc<RateLimiter> {
-        let Ok(limiter) = self.inner.limiter.get(|| {
+        self.inner.limiter.get_with(|| {
             let limiters = &self.environment().limiters;
             let Settings { rate_limit, origin, .. } = self.settings();
-            Ok::<_, Infallible>(limiters.get(*rate_limit, origin.as_str(), self.account_name()))
-        });
-        limiter
+            limiters.get(*rate_limit, origin.as_str(), self.account_name())
+        })
     }
 
     /// The decoder of an endpoint's responses.
@@ -247,8 +244,7 @@ impl Client {
 
     fn in_flight(&self) -> Arc<InFlight> {
         let concurrency = self.inner.settings.concurrency;
-        let Ok(in_flight) = self.inner.in_flight.get(|| Ok::<_, Infallible>(Arc::new(InFlight::new(concurrency))));
-        in_flight
+        self.inner.in_flight.get_with(|| Arc::new(InFlight::new(concurrency)))
     }
 
     /// Closes idle connections; the next request opens new ones.

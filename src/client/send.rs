@@ -78,7 +78,7 @@ impl Client {
             }
             let request = self.cassette_request(target);
             if let Some(outcome) = cassette.play(&request)? {
-                self.inner.shared.usage.add_replay();
+                self.inner.shared.usage.lock().replayed += 1;
                 return Ok(Admission::Replayed(outcome));
             }
             if settings.missing.is_none() {
@@ -102,7 +102,10 @@ impl Client {
         };
         // Nothing waits between here and the sending, so that each request that is counted is sent.
         self.inner.bounds.take()?;
-        self.inner.shared.usage.add_request(is_retry, held_back);
+        let mut usage = self.inner.shared.usage.lock();
+        usage.requests += 1;
+        usage.retries += u64::from(is_retry);
+        usage.waited += held_back;
         Ok(Admission::Permit { _permit: permit, waited: queued.elapsed() })
     }
 
