@@ -63,6 +63,16 @@ impl Records {
         &self.chunks
     }
 
+    /// Heights of the records; none if they have no height, or it was not decoded.
+    pub fn heights(&self) -> impl Iterator<Item = Option<i64>> + Clone + '_ {
+        self.chunks.iter().flat_map(Columns::heights)
+    }
+
+    /// The records that `heights` has: the chunk of each, its index there and its height.
+    pub fn with_heights(&self) -> impl Iterator<Item = (&Columns, usize, Option<i64>)> {
+        self.chunks.iter().flat_map(|chunk| chunk.heights().enumerate().map(move |(row, height)| (chunk, row, height)))
+    }
+
     /// Returns the chunk that holds a row, and the row's index in it.
     pub fn locate(&self, row: usize) -> Option<(&Columns, usize)> {
         let (chunk, row) = self.chunk_of(row);

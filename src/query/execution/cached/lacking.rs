@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::is_provisional;
-use crate::columns::Columns;
 use crate::message::{Hint, Message, counted};
 use crate::query::request::{ShownRecord, ShownRecords};
 use crate::query::results::{Records, record_keys};
@@ -22,14 +21,9 @@ impl Contradicted {
     /// Number of records that were settled.
     pub fn num_settled(&self) -> usize {
         let Some(settled) = self.settled else { return 0 };
-        let mut count = 0;
-        for chunk in self.records.chunks() {
-            for (row, height) in chunk.heights().enumerate() {
-                let is_settled = height.is_some_and(|height| height <= settled);
-                count += usize::from(is_settled && !is_provisional(chunk, row));
-            }
-        }
-        count
+        let rows = self.records.with_heights();
+        let settled = rows.filter(|(_, _, height)| height.is_some_and(|height| height <= settled));
+        settled.filter(|(chunk, row, _)| !is_provisional(chunk, *row)).count()
     }
 
     /// Number of records that a result lacks below a block that it shows.
@@ -39,26 +33,17 @@ impl Contradicted {
         for chunk in read.chunks() {
             shown.extend((0..chunk.rows()).filter_map(|row| Rows::block(chunk, row)));
         }
-        let mut same = None;
-        for chunk in self.records.chunks() {
-            for (row, height) in chunk.heights().enumerate() {
-                if Rows::block(chunk, row).is_some_and(|block| shown.contains(&block)) {
-                    same = same.max(height);
-                }
-            }
-        }
-        let Some(same) = same else { return 0 };
-        let lowest =
-            read.chunks().iter().flat_map(Columns::heights).flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
+        let is_shown = |chunk, row| Rows::block(chunk, row).is_some_and(|block| shown.contains(&block));
+        let same = self.records.with_heights().filter(|(chunk, row, _)| is_shown(*chunk, *row));
+        let Some(same) = same.filter_map(|(_, _, height)| height).max() else { return 0 };
+        let lowest = read.heights().flatten().min().filter(|_| drops_old).unwrap_or(i64::MIN);
         let records: HashSet<u64> = read.chunks().iter().flat_map(record_keys).collect();
-        let mut missing = 0;
-        for chunk in self.records.chunks() {
-            for ((row, height), key) in chunk.heights().enumerate().zip(record_keys(chunk)) {
-                let is_due = height.is_some_and(|height| lowest <= height && height <= same);
-                missing += usize::from(is_due && !is_provisional(chunk, row) && !records.contains(&key));
-            }
-        }
-        missing
+        let keys = self.records.chunks().iter().flat_map(record_keys);
+        let missing = self.records.with_heights().zip(keys).filter(|((chunk, row, height), key)| {
+            let is_due = height.is_some_and(|height| lowest <= height && height <= same);
+            is_due && !is_provisional(chunk, *row) && !records.contains(key)
+        });
+        missing.count()
     }
 }
 
@@ -67,11 +52,9 @@ impl Contradicted {
 pub(super) fn lacks_shown(records: &Records, shown: &ShownRecords, range: RangeInclusive<i64>) -> bool {
     let shown: Vec<(i64, ShownRecord)> = shown.between(range).collect();
     let mut has: HashMap<i64, Vec<ShownRecord>> = shown.iter().map(|(height, _)| (*height, Vec::new())).collect();
-    for chunk in records.chunks() {
-        for (row, height) in chunk.heights().enumerate() {
-            if let Some(of_height) = height.and_then(|height| has.get_mut(&height)) {
-                of_height.push(ShownRecord { key: chunk.key(row), block: Rows::block(chunk, row) });
-            }
+    for (chunk, row, height) in records.with_heights() {
+        if let Some(of_height) = height.and_then(|height| has.get_mut(&height)) {
+            of_height.push(ShownRecord { key: chunk.key(row), block: Rows::block(chunk, row) });
         }
     }
     shown.iter().any(|(height, record)| {

@@ -100,7 +100,7 @@ impl HeldList {
             return Ok(Some(Joint { fresh: 0, held_from: 0, has_news: false }));
         }
         let Some(settled) = &self.settled else { return Ok(None) };
-        let mut all = fresh.chunks().iter().flat_map(Columns::heights);
+        let mut all = fresh.heights();
         let Some(fresh_from) = all.position(|height| height.is_some_and(|height| height <= settled.height)) else {
             return Ok(None);
         };
@@ -172,7 +172,7 @@ impl Settled {
     /// Heights `settle` below the highest one, and below all records that are to change. `None` if the list has no heights,
     /// or settled ones that do not descend.
     pub fn of(records: &Records, settle: i64) -> Option<Self> {
-        let all: Vec<Option<i64>> = records.chunks().iter().flat_map(Columns::heights).collect();
+        let all: Vec<Option<i64>> = records.heights().collect();
         let top = all.iter().copied().flatten().max()?;
         let height = top.saturating_sub(settle).min(before_provisional(records).unwrap_or(i64::MAX));
         let from = all.iter().position(|row| row.is_some_and(|row| row <= height)).unwrap_or(all.len());
@@ -183,15 +183,11 @@ impl Settled {
 
 /// The height below the lowest record with a value that is to change; `None` if there is no such record.
 pub(super) fn before_provisional(records: &Records) -> Option<i64> {
-    let lowest = records.chunks().iter().filter_map(|chunk| {
-        let rows = chunk.heights().enumerate().filter(|(row, _)| is_provisional(chunk, *row));
-        rows.filter_map(|(_, height)| height).min()
-    });
-    lowest.min().map(|lowest| lowest - 1)
+    let provisional = records.with_heights().filter(|(chunk, row, _)| is_provisional(chunk, *row));
+    provisional.filter_map(|(_, _, height)| height).min().map(|lowest| lowest - 1)
 }
 
 /// True if some record has no height, or a value that is to change.
 pub(super) fn has_provisional(records: &Records) -> bool {
-    let mut chunks = records.chunks().iter();
-    chunks.any(|chunk| chunk.heights().enumerate().any(|(row, height)| height.is_none() || is_provisional(chunk, row)))
+    records.with_heights().any(|(chunk, row, height)| height.is_none() || is_provisional(chunk, row))
 }

@@ -10,7 +10,6 @@ use super::read::{CachedRead, HeightsRead};
 use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
-use crate::columns::Columns;
 use crate::interface::RecordType;
 use crate::message::{Hint, Message};
 use crate::query::execution::block_list::{fetch_newest_rows, shown_records};
@@ -321,7 +320,7 @@ impl HeldHeights {
         }
         self.end = None;
         self.next = self.next.min(max_height + 1).max(self.low);
-        let kept = self.records.chunks().iter().flat_map(Columns::heights);
+        let kept = self.records.heights();
         let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
         self.records = self.records.slice(0, count);
     }
@@ -333,14 +332,14 @@ fn heights_of(records: &Records) -> RangeInclusive<i64> {
 }
 
 fn highest(records: &Records) -> Option<i64> {
-    records.chunks().iter().flat_map(Columns::heights).flatten().max()
+    records.heights().flatten().max()
 }
 
 fn lowest(records: &Records) -> Option<i64> {
-    records.chunks().iter().flat_map(Columns::heights).flatten().min()
+    records.heights().flatten().min()
 }
 
 fn is_ascending(records: &Records) -> bool {
-    let all: Vec<Option<i64>> = records.chunks().iter().flat_map(Columns::heights).collect();
+    let all: Vec<Option<i64>> = records.heights().collect();
     all.iter().all(Option::is_some) && all.is_sorted()
 }
