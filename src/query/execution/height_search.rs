@@ -12,6 +12,11 @@ pub(super) struct TimedBlock {
 }
 
 impl TimedBlock {
+    /// The block of an entry of a map of times by height.
+    pub fn of((height, time): (&i64, &i64)) -> Self {
+        Self { height: *height, time: *time }
+    }
+
     /// `None` if both have the same time.
     fn blocks_per_millisecond(self, later: Self) -> Option<f64> {
         let duration = later.time - self.time;
@@ -117,7 +122,7 @@ impl Search {
     /// Finds the known blocks on both sides of the time.
     fn place(&mut self) {
         let time = self.time;
-        let blocks = self.known.iter().map(|(height, time)| TimedBlock { height: *height, time: *time });
+        let blocks = self.known.iter().map(TimedBlock::of);
         self.low = blocks.clone().take_while(|block| block.time <= time).last();
         let mut later = blocks.skip_while(|block| block.time <= time);
         self.high = later.next().unwrap_or(self.high);
@@ -127,7 +132,7 @@ impl Search {
     /// A search that an earlier run has begun.
     pub fn restored(state: &SearchState) -> Option<Self> {
         let known: BTreeMap<i64, i64> = state.blocks.iter().map(|block| (block.height, block.time)).collect();
-        let newest = known.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time })?;
+        let newest = known.last_key_value().map(TimedBlock::of)?;
         let empty = state.empty.iter().map(|(height, _)| *height).collect();
         let SearchState { time, floor, remaining, .. } = *state;
         let mut search = Self { time, floor, remaining, empty, ..Self::new(known, newest) };

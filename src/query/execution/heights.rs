@@ -38,6 +38,12 @@ struct NewestBlocks {
     hash: u64,
 }
 
+impl NewestBlocks {
+    fn newest(&self) -> Option<TimedBlock> {
+        self.blocks.last_key_value().map(TimedBlock::of)
+    }
+}
+
 /// Searches heights of one chain. Each search starts from the blocks that earlier ones fetched.
 pub(super) struct ChainHeights<'c> {
     pub list: BlockList<'c>,
@@ -88,7 +94,7 @@ impl<'c> ChainHeights<'c> {
         if head.blocks.is_empty() && head.rows > 0 {
             return Err(no_block(chain, "expected a record with a height and a time".into(), String::new()));
         }
-        let newest = head.blocks.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
+        let newest = head.newest();
         self.save();
         Ok(newest)
     }
@@ -96,7 +102,7 @@ impl<'c> ChainHeights<'c> {
     /// The newest block as a follower knows it.
     pub async fn head(&mut self) -> Result<Option<follow::ChainHead>, Error> {
         let head = self.first_page().await?;
-        Ok(head.blocks.last_key_value().map(|(height, _)| follow::ChainHead { height: *height, page: head.hash }))
+        Ok(head.newest().map(|newest| follow::ChainHead { height: newest.height, page: head.hash }))
     }
 
     /// The first block, if the list reaches back to it or it has one of the lowest heights.
@@ -160,7 +166,7 @@ impl<'c> ChainHeights<'c> {
         for _ in 0..MAX_LAST_PAGES {
             let page = self.list.page(pages.max(1), must_have_rows).await?;
             let listed = self.blocks(&page.columns);
-            oldest = listed.first_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
+            oldest = listed.first_key_value().map(TimedBlock::of);
             match page.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
@@ -180,7 +186,7 @@ impl<'c> ChainHeights<'c> {
     /// Blocks that responses showed.
     pub fn shown(&self, heights: RangeInclusive<i64>) -> impl Iterator<Item = TimedBlock> + '_ {
         let shown = if heights.is_empty() { None } else { Some(self.times.range(heights)) };
-        shown.into_iter().flatten().map(|(height, time)| TimedBlock { height: *height, time: *time })
+        shown.into_iter().flatten().map(TimedBlock::of)
     }
 
     /// True if a response showed a block that is earlier than one below it.
@@ -196,8 +202,8 @@ impl<'c> ChainHeights<'c> {
 
     /// Height of the newest block, if it was fetched.
     pub fn known_newest(&self) -> Option<i64> {
-        let listed = self.head.as_ref().and_then(|head| head.blocks.last_key_value()).map(|(height, _)| *height);
-        listed.or_else(|| self.kept.newest().map(|newest| newest.height))
+        let listed = self.head.as_ref().and_then(NewestBlocks::newest);
+        listed.or_else(|| self.kept.newest()).map(|newest| newest.height)
     }
 
     /// The newest block, if it was fetched with its hash.
@@ -323,9 +329,7 @@ impl<'c> ChainHeights<'c> {
         let state = match (&self.search, &self.head) {
             (Some(search), _) => self.kept.state(search, pages, falling),
             (None, Some(head)) => {
-                let newest =
-                    head.blocks.last_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time });
-                let search = newest.map(|newest| Search::new(head.blocks.clone(), newest));
+                let search = head.newest().map(|newest| Search::new(head.blocks.clone(), newest));
                 search.map_or_else(|| self.kept.without_blocks(), |search| self.kept.state(&search, pages, falling))
             }
             (None, None) => self.kept.without_blocks(),
@@ -337,7 +341,7 @@ impl<'c> ChainHeights<'c> {
     async fn request_block(&mut self, height: i64) -> Result<Option<TimedBlock>, Error> {
         let rows = self.list.rows_of(height).await?;
         let blocks = rows.map_or_else(BTreeMap::new, |rows| self.blocks(&rows));
-        Ok(blocks.first_key_value().map(|(height, time)| TimedBlock { height: *height, time: *time }))
+        Ok(blocks.first_key_value().map(TimedBlock::of))
     }
 }
 
