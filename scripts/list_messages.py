@@ -72,7 +72,9 @@ def listing() -> str:
     """Return the content of tests/messages.txt."""
     sections = []
     sources = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
-    for path in sorted(path for path in sources if path.stem != "tests" and path.parent.name != "tests"):
+    for path in sorted(
+        path for path in sources if path.stem != "tests" and "tests" not in path.relative_to(ROOT).parts
+    ):
         source = path.read_text(encoding="utf-8")
         texts = rust_texts(source) if path.suffix == ".rs" else python_texts(source)
         shown = dict.fromkeys(" ".join(text.split()) for text in texts if WORDS.search(text) and not CODE.search(text))
