@@ -9,7 +9,7 @@ import pytest
 
 import reference_client
 from chainframe.testing import LocalService
-from integrations.test_spark import needs_spark, spark_session
+from integrations.test_spark_cluster import needs_spark, spark_session
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"

@@ -21,7 +21,8 @@ import chainframe as cf
 from chainframe.integrations.spark import ChainframeSource
 from chainframe.testing import LocalService
 from conftest import environment
-from integrations.test_spark import in_microseconds, needs_spark
+from integrations.test_spark import in_microseconds
+from integrations.test_spark_cluster import needs_spark
 from repository import ROOT
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 import chainframe as cf
 import reference_client
-from chainframe.testing import Fault, LocalService, LoggedRequest
+from chainframe.testing import LocalService, LoggedRequest
 from conftest import Sample
 from strict_server import Request, Response, StrictServer, page_of, rows_of
 
@@ -309,14 +309,6 @@ def test_records_beyond_the_result_window_are_limitations(server: StrictServer, 
     assert (few.estimate().records, few.estimate().limitations) == (500, [])
 
 
-def test_rate_limit_determines_the_estimated_time(server: StrictServer) -> None:
-    server.on("blocks", page_of("blocks", [{"hash": "0x1"}] * 100, totalPage="50", total="5000", limit="100"))
-    estimate = server.client(rate_limit=0.5).blocks().estimate()
-    assert estimate.requests == 51
-    assert estimate.estimated_seconds == pytest.approx(102, rel=0.01)
-    assert len(server.requests) == 1
-
-
 def test_error_of_an_estimate_has_a_cursor(server: StrictServer) -> None:
     query = server.client().blocks()
     with pytest.raises(cf.NotFoundError) as caught:
@@ -365,33 +357,6 @@ def test_estimate_of_the_widest_range_does_not_overflow(server: StrictServer) ->
     estimate = server.client().transactions(start_height=0, end_height=2**63 - 1).estimate()
     assert estimate.num_slices == 2**63
     assert estimate.requests >= 2**63
-
-
-@pytest.mark.parametrize("rate_limit", ["auto", None, 30.0])
-def test_time_is_within_a_factor_of_two_in_virtual_time(rate_limit: Any) -> None:
-    faults: list[Fault] = [{"kind": "delay", "seconds": 0.05}]
-    with (
-        LocalService(transactions=3_000, seed=7, simulated=True, faults=faults) as service,
-        service.client(rate_limit=None) as client,
-    ):
-        token = client.tokens(max_items=1).collect()[0].token_contract_address
-        newest = client.transactions(max_items=1).collect()[0].height
-        assert token is not None
-        assert newest is not None
-        calls: list[Callable[[cf.Client], cf.Query[Any]]] = [
-            lambda client: client.blocks(),
-            lambda client: client.token_transfers(token),
-            lambda client: client.cross_chain_transactions(),
-            lambda client: client.tokens(start_time="2022-01-01T00:00Z"),
-            lambda client: client.transactions(),
-            lambda client: client.transactions(start_height=newest - 50),
-            lambda client: client.blocks(max_items=5),
-        ]
-        for call in calls:
-            query = call(client.with_options(rate_limit=rate_limit))
-            estimate = query.estimate().estimated_seconds
-            elapsed = query.collect().report.elapsed
-            assert elapsed / 2 <= estimate <= elapsed * 2, (query, estimate, elapsed)
 
 
 @pytest.mark.parametrize("max_items", [1, 2, 3, 10])
