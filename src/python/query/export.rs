@@ -10,30 +10,31 @@ use crate::python::base::at_caller::{self, CoroutineAtCaller};
 use crate::python::results::arrow;
 use crate::python::results::frames::ToFrame as _;
 
-/// Declares the exports, each with its awaited form. They differ in their options only.
-macro_rules! exports {
-    ($($name:ident $awaited:ident $signature:literal)*) => {
-        exports! { @methods $($name $signature $awaited $signature)* }
+/// Declares methods that write records to a place, each with its awaited form. They differ in their options only.
+macro_rules! methods {
+    ($write:ident to $place:ident: $($name:ident $awaited:ident $signature:literal)*) => {
+        methods! { @each $write to $place: $($name $signature $awaited $signature)* }
     };
-    (@methods $($name:ident $signature:literal)*) => {
+    (@each $write:ident to $place:ident: $($name:ident $signature:literal)*) => {
         #[pymethods]
         impl Query {
             $(
                 #[doc = doc!(Query.$name)]
-                #[pyo3(signature = (path, **options), text_signature = $signature)]
+                #[pyo3(signature = ($place, **options), text_signature = $signature)]
                 fn $name<'py>(
                     slf: &Bound<'py, Self>,
-                    path: &Bound<'py, PyAny>,
+                    $place: &Bound<'py, PyAny>,
                     options: Option<&Bound<'py, PyDict>>,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    exported(slf, stringify!($name), path, options)
+                    $write(slf, stringify!($name), $place, options)
                 }
             )*
         }
     };
 }
 
-exports! {
+methods! {
+    exported to path:
     to_parquet to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
         max_rows_per_file=65_536, compression='zstd', rows_per_group=131_072, storage_options=None)"
     to_parquet_series to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, \
@@ -44,42 +45,19 @@ exports! {
         "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
 }
 
-/// Declares the blocking and the awaited synchronization.
-macro_rules! synchronizations {
-    ($($name:ident)*) => {
-        #[pymethods]
-        impl Query {
-            $(
-                #[doc = doc!(Query.$name)]
-                #[pyo3(
-                    signature = (target, *, table=None, **options),
-                    text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
-                )]
-                fn $name<'py>(
-                    slf: &Bound<'py, Self>,
-                    target: &Bound<'py, PyAny>,
-                    table: Option<&Bound<'py, PyAny>>,
-                    options: Option<&Bound<'py, PyDict>>,
-                ) -> PyResult<Bound<'py, PyAny>> {
-                    synced(slf, stringify!($name), target, table, options)
-                }
-            )*
-        }
-    };
+methods! {
+    synced to target:
+    sync sync_async "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
 }
-
-synchronizations! { sync sync_async }
 
 fn synced<'py>(
     query: &Bound<'py, Query>,
     method: &str,
     target: &Bound<'py, PyAny>,
-    table: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
     let checked = PyDict::new(py);
-    checked.set_item("table", table)?;
     checked.set_item("numbers", numbers_of(query, None, DecimalPolicy::Decimal)?)?;
     for (name, value) in options.into_iter().flatten() {
         let name: String = name.extract()?;
@@ -92,7 +70,7 @@ fn synced<'py>(
             }
             "numbers" => checked.set_item(name, numbers_of(query, Some(&value), DecimalPolicy::Decimal)?)?,
             "reset" => checked.set_item(name, arguments::flag("reset", Some(&value))?)?,
-            "settle" => checked.set_item(name, value)?,
+            "table" | "settle" => checked.set_item(name, value)?,
             _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),
         }
     }
