@@ -9,8 +9,6 @@ use super::part_buffer::PartBuffer;
 use super::query::Query;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::ColumnNames;
-use crate::python::base::block_on::block_on;
-use crate::python::base::errors;
 use crate::python::results::arrow;
 use crate::python::results::frames::ToFrame as _;
 use crate::python::results::incomplete::report_incomplete;
@@ -104,16 +102,14 @@ impl Query {
     /// The query with heights in place of times, and the report of the requests that found them.
     fn _resolved(&self, py: Python<'_>) -> PyResult<(Self, Report)> {
         let report = SharedReport::default();
-        let start = block_on(py, self.start.query().client(), self.start.clone().resolved(report.clone()))?;
-        let start = start.map_err(|error| errors::raise_at(py, &error, self.start.cursor()))?;
+        let start = self.wait(py, self.start.clone().resolved(report.clone()))?;
         Ok((self.of_run(py, start), Report { inner: report.read() }))
     }
 
     /// One page of the list, its count of records, and the report of the request.
     fn _page(&self, py: Python<'_>, number: u64) -> PyResult<(Records, Option<u64>, Report)> {
         let report = SharedReport::default();
-        let page = block_on(py, self.start.query().client(), self.start.clone().page(number, report.clone()))?;
-        let page = page.map_err(|error| errors::raise_at(py, &error, self.start.cursor()))?;
+        let page = self.wait(py, self.start.clone().page(number, report.clone()))?;
         let records = query::Records::new(self.record(), vec![page.columns]);
         Ok((Records::new(records, report.read(), self.numbers()), page.total, Report { inner: report.read() }))
     }

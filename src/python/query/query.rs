@@ -1,5 +1,6 @@
 //! `Query`: a call that was checked and not sent, and the two ways to every result: waiting and awaiting.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
@@ -51,6 +52,16 @@ impl Query {
     /// Another query of the same client.
     pub(super) fn of_run(&self, py: Python<'_>, start: QueryStart) -> Self {
         Self::new(self.client.bind(py), self.progress, start)
+    }
+
+    /// Waits for what requests of the query return. Their error has the cursor of the query.
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        requests: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> PyResult<T> {
+        let result = block_on(py, self.start.query().client(), requests)?;
+        result.map_err(|error| errors::raise_at(py, &error, self.start.cursor()))
     }
 
     /// A run that hands its records on, and its bar.
@@ -241,8 +252,7 @@ impl Query {
 
     #[doc = doc!(Query.estimate)]
     fn estimate(&self, py: Python<'_>) -> PyResult<Estimate> {
-        let estimate = block_on(py, self.start.query().client(), self.start.clone().estimate())?;
-        estimate.map(|inner| Estimate { inner }).map_err(|error| errors::raise_at(py, &error, self.start.cursor()))
+        Ok(Estimate { inner: self.wait(py, self.start.clone().estimate())? })
     }
 
     #[doc = doc!(Query.estimate_async)]
@@ -261,10 +271,8 @@ impl Query {
     fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let num_partitions = arguments::count("num_partitions", num_partitions)?;
-        let parts =
-            block_on(py, slf.get().start.query().client(), slf.get().start.clone().partitions(num_partitions as u64))?;
-        let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().start.cursor()))?;
         let query = slf.get();
+        let parts = query.wait(py, query.start.clone().partitions(num_partitions as u64))?;
         let count = parts.len();
         let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
         let partitions =
