@@ -7,6 +7,13 @@ use tokio::time::Instant;
 
 use crate::columns::Columns;
 
+/// Fewest requests between two pieces: storing one takes about as long as ten requests to a server nearby.
+const MIN_REQUESTS: u64 = 8;
+
+/// A piece has this share of the requests of the export so far, if that is more: the number of pieces grows with the
+/// logarithm of the requests only.
+const SHARE: u64 = 300;
+
 /// The rows of the next file that were taken already, with those that wait.
 pub struct FileFill {
     rows: usize,
@@ -15,7 +22,10 @@ pub struct FileFill {
     /// Arrival of the oldest of them.
     oldest: Option<Instant>,
     limits: FileLimits,
-    pieces: PieceRule,
+    /// Requests of the export's earlier runs; `None` if no pieces are stored.
+    earlier_requests: Option<u64>,
+    /// Requests of this run before the last piece or file was taken.
+    requests_before: u64,
 }
 
 /// Limits of a file.
@@ -30,8 +40,7 @@ pub struct FileLimits {
 impl FileFill {
     /// A first file, with the number of requests of the export's earlier runs; `None` if no pieces are stored.
     pub fn new(limits: FileLimits, earlier_requests: Option<u64>) -> Self {
-        let pieces = PieceRule { earlier: earlier_requests, before: 0 };
-        Self { rows: 0, bytes: 0, oldest: None, limits, pieces }
+        Self { rows: 0, bytes: 0, oldest: None, limits, earlier_requests, requests_before: 0 }
     }
 
     /// Notes that a row has arrived, which may be one of the file.
@@ -70,14 +79,15 @@ impl FileFill {
         self.is_full() || self.due_at().is_some_and(|due| due <= Instant::now())
     }
 
-    /// True if rows that wait are to be stored before they fill it.
+    /// True if rows that wait are to be stored before they fill it, after a number of requests of this run.
     pub fn is_piece_due(&self, requests: u64) -> bool {
-        self.pieces.is_due(requests)
+        let total = self.earlier_requests.map(|earlier| earlier + requests);
+        total.is_some_and(|total| requests - self.requests_before >= (total / SHARE).max(MIN_REQUESTS))
     }
 
     /// Notes that the rows that waited were taken, after a number of requests of this run.
     pub fn on_taken(&mut self, requests: u64) {
-        self.pieces.taken(requests);
+        self.requests_before = requests;
     }
 
     /// Begins another file, for which rows have arrived or not.
@@ -88,46 +98,19 @@ impl FileFill {
     }
 }
 
-/// Fewest requests between two pieces: storing one takes about as long as ten requests to a server nearby.
-const MIN_REQUESTS: u64 = 8;
-
-/// A piece has this share of the requests of the export so far, if that is more: the number of pieces grows with the
-/// logarithm of the requests only.
-const SHARE: u64 = 300;
-
-/// Counts the requests of an export, with those of its earlier runs.
-struct PieceRule {
-    /// Requests of earlier runs; `None` if no pieces are stored.
-    earlier: Option<u64>,
-    /// Requests of this run before the last piece or file was taken.
-    before: u64,
-}
-
-impl PieceRule {
-    /// True if a piece is to be stored after `requests` of this run.
-    fn is_due(&self, requests: u64) -> bool {
-        let total = self.earlier.map(|earlier| earlier + requests);
-        total.is_some_and(|total| requests - self.before >= (total / SHARE).max(MIN_REQUESTS))
-    }
-
-    fn taken(&mut self, requests: u64) {
-        self.before = requests;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn pieces_are_due_after_eight_requests_or_a_share_of_all() {
-        let rule = |earlier| PieceRule { earlier, before: 0 };
-        let mut new = rule(Some(0));
-        assert!(!new.is_due(7) && new.is_due(8));
-        new.taken(8);
-        assert!(!new.is_due(15) && new.is_due(16));
-        let continued = rule(Some(29_990));
-        assert!(!continued.is_due(99) && continued.is_due(100));
-        assert!(!rule(None).is_due(1_000));
+        let limits = FileLimits { rows: 1, bytes: 1, age: Duration::ZERO };
+        let mut new = FileFill::new(limits, Some(0));
+        assert!(!new.is_piece_due(7) && new.is_piece_due(8));
+        new.on_taken(8);
+        assert!(!new.is_piece_due(15) && new.is_piece_due(16));
+        let continued = FileFill::new(limits, Some(29_990));
+        assert!(!continued.is_piece_due(99) && continued.is_piece_due(100));
+        assert!(!FileFill::new(limits, None).is_piece_due(1_000));
     }
 }
