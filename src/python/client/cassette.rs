@@ -97,18 +97,14 @@ impl Cassette {
                 interaction.set_item("method", &recorded.request.method)?;
                 interaction.set_item("path", &recorded.request.path)?;
                 interaction.set_item("params", &recorded.request.params)?;
-                let (status, error, size) = match &recorded.outcome {
-                    Outcome::Response(response) => (Some(response.status), None, response.body.len()),
-                    Outcome::Failure(failure) => (None, Some(&failure.phase), 0),
+                let (status, error, body) = match &recorded.outcome {
+                    Outcome::Response(response) => (Some(response.status), None, Some(&response.body)),
+                    Outcome::Failure(failure) => (None, Some(&failure.phase), None),
                 };
                 interaction.set_item("status", status)?;
                 interaction.set_item("error", error)?;
-                let body = match &recorded.outcome {
-                    Outcome::Response(response) => Some(String::from_utf8_lossy(&response.body)),
-                    Outcome::Failure(_) => None,
-                };
-                interaction.set_item("bytes", size)?;
-                interaction.set_item("body", body)?;
+                interaction.set_item("bytes", body.map_or(0, |body| body.len()))?;
+                interaction.set_item("body", body.map(|body| String::from_utf8_lossy(body)))?;
                 interaction.set_item("played", position < recordings.played)?;
                 interaction.set_item("note", &recorded.note)?;
                 list.append(interaction)?;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::last_run::BegunRun;
 use super::progress::Bar;
 use crate::client::{Client, Error};
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::process::{self, lock};
 use crate::python::base::asyncio::{Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
@@ -140,10 +141,7 @@ pub fn _release_memory(py: Python<'_>) {
 }
 
 fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
-    let heights = match columns.record().height().map(|index| columns.column(index)) {
-        Some(Column::Integer(heights)) => heights.iter().collect(),
-        _ => vec![None; columns.rows()],
-    };
+    let heights = columns.heights().chain(iter::repeat(None));
     record_keys(columns).into_iter().map(|key| format!("{key:016x}")).zip(heights)
 }
 
