@@ -17,7 +17,7 @@ from chainframe._declared import ENDPOINTS, meaning, record_of
 from chainframe.datasets.declared import Column, bounded_columns, parameters
 from chainframe.datasets.hashes import DIRECTION, DIRECTIONS, Lookup
 from chainframe.datasets.sets import SetArgument
-from chainframe.datasets.values import Range, Solver, as_decimal
+from chainframe.datasets.values import Range, Solver, as_decimal, merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -209,7 +209,8 @@ def _by_range(
             return None
     else:
         # Without a single time or amount, a list is as long as with it.
-        wanted = _merged(wanted, HEIGHTS_PER_REQUEST if is_height else 2)
+        # Reading a few values between two ranges costs less than one more query.
+        wanted = merged(wanted, HEIGHTS_PER_REQUEST if is_height else 2)
     is_set = SetArgument.of(resource, given) is not None
     if wanted and (is_set or len(wanted) > MAX_QUERIES or column.high is None):
         wanted = [Range(wanted[0].low, wanted[-1].high)]
@@ -234,18 +235,6 @@ def _by_value(parameter: str, ranges: list[Range]) -> list[Arguments] | None:
     values = [value for each in ranges for value in each.values(MAX_QUERIES)]
     is_whole = all(each.values(MAX_QUERIES) for each in ranges)
     return [{parameter: value} for value in values] if is_whole and len(values) <= MAX_QUERIES else None
-
-
-def _merged(ranges: list[Range], gap: int) -> list[Range]:
-    """Joins ranges with few values between them: reading these costs less than one more query."""
-    merged: list[Range] = []
-    for each in ranges:
-        last = merged[-1] if merged else None
-        if last is not None and last.high is not None and each.low is not None and each.low - last.high <= gap:
-            merged[-1] = Range(last.low, each.high)
-        else:
-            merged.append(each)
-    return merged
 
 
 def _is_expanded(resource: str, low: str) -> bool:

@@ -194,7 +194,7 @@ class Solver:
                 accepted.append(inner)
             if high is not None and self.accepts(field == scalars[index]):
                 accepted.append(Range(high, high))
-        joined = list(_joined(accepted))
+        joined = merged(accepted, 1)
         return None if joined == [Range(None, None)] else joined
 
     def _accepts_gap(self, gap: pc.Expression, field: pc.Expression, sample: Any) -> bool:  # noqa: ANN401 - of the column
@@ -228,26 +228,21 @@ def _gaps(field: pc.Expression, values: list[Any]) -> Iterator[pc.Expression]:
     yield field > values[-1]
 
 
-def _joined(ranges: list[Range]) -> Iterator[Range]:
-    """Joins ranges in order that touch one another."""
-    current: Range | None = None
-    for following in ranges:
-        if current is not None and current.high is not None and following.low == current.high + 1:
-            current = Range(current.low, following.high)
-            continue
-        if current is not None:
-            yield current
-        current = following
-    if current is not None:
-        yield current
+def merged(ranges: Iterable[Range], gap: int) -> list[Range]:
+    """Join ranges in order whose ends differ by a gap at most; those that touch one another by 1."""
+    found: list[Range] = []
+    for each in ranges:
+        last = found[-1] if found else None
+        if last is not None and last.high is not None and each.low is not None and each.low - last.high <= gap:
+            found[-1] = Range(last.low, each.high)
+        else:
+            found.append(each)
+    return found
 
 
 def _is_string(scalar: Any) -> bool:  # noqa: ANN401 - an Arrow scalar of any type
-    return bool(pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type) or _is_view(scalar.type))
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return kind == pa.string_view()
+    kind = scalar.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def _discrete(kind: pa.DataType) -> tuple[Callable[[Any], int | None], Callable[[int], Any]]:
