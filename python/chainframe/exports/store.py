@@ -103,15 +103,10 @@ def read_manifest(path: Location) -> Manifest | None:
     return manifests.local_manifest(path) if isinstance(path, Path) else RemoteStore(path).read()
 
 
-def existing_manifest(path: Location) -> Manifest:
+def finished_manifest(path: Location) -> Manifest:
     manifest = read_manifest(path)
     if manifest is None:
         raise ExportError(f"{path} holds no export", path=str(path))
-    return manifest
-
-
-def finished_manifest(path: Location) -> Manifest:
-    manifest = existing_manifest(path)
     if not manifest.finished:
         raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
     return manifest
