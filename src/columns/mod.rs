@@ -201,6 +201,14 @@ impl Columns {
         Value::of(&self.columns[column], self.kind(column), row)
     }
 
+    /// The number of a column that holds integers.
+    pub fn integer(&self, column: usize, row: usize) -> Option<i64> {
+        match &self.columns[column] {
+            Column::Integer(numbers) if numbers.is_valid(row) => Some(numbers.value(row)),
+            _ => None,
+        }
+    }
+
     /// The string of a column that holds strings.
     pub fn text(&self, column: usize, row: usize) -> Option<&str> {
         self.texts(column).get(row)
@@ -284,15 +292,10 @@ impl Columns {
 
     fn share(&self, index: usize, layout: StringLayout) -> ArrayRef {
         match (&self.columns[index], layout) {
-            (Column::Integer(array), _) => Arc::new(array.clone()),
-            (Column::Time(array), _) => Arc::new(array.clone()),
-            (Column::Boolean(array), _) => Arc::new(array.clone()),
-            (Column::Utf8(array), StringLayout::Utf8) => Arc::new(array.clone()),
             (Column::Utf8(array), StringLayout::Utf8View) => Arc::new(views::of(array)),
             (Column::Utf8View(array), StringLayout::Utf8) => Arc::new(array.iter().collect::<StringArray>()),
-            (Column::Utf8View(array), StringLayout::Utf8View) => Arc::new(array.clone()),
-            (Column::Utf8List(array), _) => Arc::new(array.clone()),
             (Column::Skipped(_), _) => unreachable!("the schema of a projected result has decoded columns only"),
+            (column, _) => column.array().slice(0, self.rows),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! `Move`: a row as a move of a token from a holder to another.
 
-use arrow_array::Array as _;
-
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::interface::{AMOUNT_SCALE, COUNTED, Moves, PENDING, RecordType, SUCCESS, UNIQUE, ZERO_ADDRESS, scaled};
 
 /// Most holders or ids that are remembered, about 10 MB: the memory of a run does not grow with its list.
@@ -123,10 +121,7 @@ impl Positions {
                 is_pending,
                 from: from.get(row).and_then(|address| self.holder(address)),
                 to: to.get(row).and_then(|address| self.holder(address)),
-                height: match rows.column(self.height) {
-                    Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
-                    _ => None,
-                },
+                height: rows.integer(self.height, row),
             })
         })
     }

@@ -187,10 +187,7 @@ impl Selector<'_> {
                 foreign += 1;
                 continue;
             }
-            let first = match columns.column(index) {
-                Column::Integer(indices) if indices.is_valid(row) => *seen.entry(indices.value(row)).or_insert(row),
-                _ => row,
-            };
+            let first = columns.integer(index, row).map_or(row, |number| *seen.entry(number).or_insert(row));
             if first == row {
                 kept.push(row as u32);
             } else {

@@ -9,10 +9,8 @@ use std::ops::Range;
 use std::slice;
 use std::sync::LazyLock;
 
-use arrow_array::Array as _;
-
 use super::key_hasher::KeyHasher;
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::interface::{RECORDS, RecordType};
 use crate::query::snapshot::Rows;
 
@@ -123,13 +121,6 @@ fn finished(hashers: Vec<KeyHasher>) -> Vec<u64> {
     hashers.into_iter().map(KeyHasher::finish).collect()
 }
 
-fn height(columns: &Columns, column: Option<usize>, row: usize) -> Option<i64> {
-    match columns.column(column?) {
-        Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
-        _ => None,
-    }
-}
-
 /// Keys of all records of a page.
 pub fn record_keys(columns: &Columns) -> Vec<u64> {
     finished(KeyColumns::of(columns.record()).record_hashes(columns, 0..columns.rows()))
@@ -163,7 +154,7 @@ impl Rows for Columns {
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        height(self, self.record().height(), row)
+        self.integer(self.record().height()?, row)
     }
 
     fn block(&self, row: usize) -> Option<u64> {
@@ -202,7 +193,7 @@ impl Rows for KeyedRows<'_> {
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        height(self.columns, self.of.height, row)
+        self.columns.integer(self.of.height?, row)
     }
 
     fn block(&self, row: usize) -> Option<u64> {
