@@ -97,7 +97,7 @@ impl Follower {
         }
         let known = self.state.as_ref().map(FollowState::highest);
         if let Some(Some(highest)) = known
-            && self.spec.forgets == Forgets::Never
+            && (self.spec.forgets == Forgets::Never || self.lacks_settled(highest))
         {
             self.empty_rounds += 1;
             if self.empty_rounds < EMPTY_ROUNDS {
@@ -129,6 +129,15 @@ impl Follower {
         let is_of_all = self.spec.head == HeadSource::List;
         let lacking = self.round.shown.highest(true).or_else(|| self.discarded.highest(is_of_all));
         lacking.map_or(Ok(()), |height| Err(self.spec.lacking(Lacking::Record(height))))
+    }
+
+    /// True if an empty list lacks a record that was settled when it was delivered, and no known record is old enough to have
+    /// left the list: no reorganization has removed all of them.
+    fn lacks_settled(&self, highest: i64) -> bool {
+        let is_undone = self.spec.changes == Changes::Undone && self.round.probe == Probe::Done;
+        let unsettled = self.first_due().saturating_sub(self.spec.settle);
+        let settled = self.state.as_ref().and_then(|state| state.below(unsettled));
+        is_undone && self.round.reading.is_complete(highest) && settled.is_some()
     }
 
     /// Known records are gone from an empty list, and are too young to have left it.

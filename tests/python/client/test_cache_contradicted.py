@@ -83,7 +83,7 @@ def test_records_of_replaced_blocks_are_not_missed(server: StrictServer, tmp_pat
     assert len(records) == {"list": 85, "range": 11, "block": 1}[kind]
 
 
-@pytest.mark.parametrize(("kind", "empty_to"), [("list", 60), ("range", 40), ("block", 30)])
+@pytest.mark.parametrize(("kind", "empty_to"), [("range", 40), ("block", 30)])
 @pytest.mark.parametrize("above", [0, 25])
 def test_results_that_a_reorganization_empties_have_no_reason(
     server: StrictServer, tmp_path: Path, kind: str, empty_to: int, above: int
@@ -91,10 +91,26 @@ def test_results_that_a_reorganization_empties_have_no_reason(
     chain = Chain()
     server.on("transactions", chain)
     assert read(server, tmp_path, QUERIES[kind]).report.complete
-    chain.replace(above=0 if kind == "list" else above, empty_to=empty_to)
+    chain.replace(above=above, empty_to=empty_to)
     for _ in range(3):
         records = read(server, tmp_path, QUERIES[kind])
         assert (len(records), records.report.complete, records.report.reasons) == (0, True, [])
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_service_that_shows_nothing_at_all_does_not_empty_the_cache(
+    server: StrictServer, tmp_path: Path, kind: str
+) -> None:
+    chain = Chain()
+    server.on("transactions", chain)
+    whole = read(server, tmp_path, QUERIES[kind])
+    assert whole.report.complete
+    server.on("transactions", lambda request: page_of("transactions", [], page=request.query["page"], totalPage="0"))
+    records = read(server, tmp_path, QUERIES[kind])
+    assert any(MISSED in reason for reason in records.report.reasons), records.report
+    assert (len(records), records.report.complete) == (0, False)
+    server.on("transactions", chain)
+    assert read(server, tmp_path, QUERIES[kind]) == whole
 
 
 class Hiding:

@@ -180,3 +180,40 @@ def test_list_that_had_records_is_empty_only_if_several_responses_say_so(
             found += [record.height for batch in follow for record in batch]
             assert found == list(range(1, 29))
         assert not empty
+
+
+@pytest.mark.parametrize("empty", [1, 2, 3])
+def test_address_that_had_settled_records_has_none_only_if_several_responses_say_so(
+    server: StrictServer, empty: int
+) -> None:
+    newest = 20
+
+    def row(at: int) -> dict[str, str]:
+        return {"txId": f"0x{at:x}", "txid": f"0x{at:x}", "height": str(at), "blockHash": f"0xb{at:x}"}
+
+    def serve(call: str, request: Request) -> Response:
+        nonlocal empty
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        is_empty = call == "address_transactions" and newest > 20 and empty > 0
+        empty -= is_empty
+        heights = range(0 if is_empty else newest, 0, -1)
+        # Blocks are of every minute.
+        rows = [{**row(at), "transactionTime": str(1_700_000_000_000 + 60_000 * at)} for at in heights]
+        shown = rows[(page - 1) * limit : page * limit]
+        return page_of(call, shown, page=str(page), totalPage=str(-(-len(rows) // limit)))
+
+    for call in ("transactions", "address_transactions"):
+        server.on(call, partial(serve, call))
+    with server.client() as client:
+        query: Any = client.address_transactions("0xa")
+        follow = query.follow(start="beginning", poll=None, settle=2, undo=True)
+        found = [record.height for batch in follow for record in batch]
+        newest = 30
+        follow = query.follow(start=follow.cursor, poll=None, settle=2, undo=True)
+        if empty == 3:
+            with pytest.raises(cf.ReorganizationError, match="the list is empty, and had records up to height 19"):
+                list(follow)
+        else:
+            found += [record.height for batch in follow for record in batch]
+            assert found == list(range(1, 30))
+        assert not empty
