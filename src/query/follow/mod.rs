@@ -17,6 +17,7 @@
 //! | | | otherwise | `Newest` |
 //! | `Head` | `Head` | the newest block | `Newest` |
 //! | `Newest` | `Newest` | no records, although a response showed some that no reorganization removes | the list changed while it was read |
+//! | | | no records, although there were some: in a list that drops none, or settled ones that are too young to have left it | the list changed while it was read; after three such responses in a row, a reorganization |
 //! | | | no records, and known ones are missing that are too young to have left the list | `Head`, then as after `ReadDown` |
 //! | | | no records otherwise | `Resting` |
 //! | | | the same page as in the last round, and no height became deliverable | `Resting` |

@@ -134,10 +134,12 @@ impl Follower {
     /// True if an empty list lacks a record that was settled when it was delivered, and no known record is old enough to have
     /// left the list: no reorganization has removed all of them.
     fn lacks_settled(&self, highest: i64) -> bool {
-        let is_undone = self.spec.changes == Changes::Undone && self.round.probe == Probe::Done;
+        if self.spec.changes == Changes::Held || self.round.probe != Probe::Done {
+            return false;
+        }
         let unsettled = self.first_due().saturating_sub(self.spec.settle);
-        let settled = self.state.as_ref().and_then(|state| state.below(unsettled));
-        is_undone && self.round.reading.is_complete(highest) && settled.is_some()
+        let had_settled = self.state.as_ref().is_some_and(|state| state.below(unsettled).is_some());
+        had_settled && self.round.reading.is_complete(highest)
     }
 
     /// Known records are gone from an empty list, and are too young to have left it.
