@@ -183,7 +183,7 @@ class ExportRequest:
             self._with_columns_of(found, new).check_same_query(found, self.directory)
         if found is not None and found.is_contradicted():
             staging.discard()
-            return self._writer(staging, new, replaces=found)
+            return self._writer(staging, new)
         return self._writer(main, found or new)
 
     def _recover(self, *exports: tuple[Store, Manifest | None]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from chainframe._declared import height_column
 from chainframe._native import Hint, _restore_report
 from chainframe._reports import merged_members, merged_verdicts
-from chainframe._text import counted
+from chainframe._text import counted_are
 from chainframe.errors import NumericOverflowError, PaginationDriftError, SettledHeightError
 from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import Commit, Part, part_name
@@ -93,7 +93,7 @@ class ParquetWriter(ABC, Generic[B]):
         self._taken = _NextFile()
         self._buffer: B
         self.replaced_rows = 0
-        """Records of the whole list that an earlier run wrote, whose export is to be replaced."""
+        """Records of the export of the whole list that this one is to replace; 0 if the caller asked for that."""
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
 
@@ -345,10 +345,12 @@ class ParquetWriter(ABC, Generic[B]):
         self.manifest = finished
 
     def _emptied(self) -> PaginationDriftError:
-        written = counted(self.replaced_rows, "record")
-        problem = f"the list is empty, although an earlier run has written {written} of it to {self._directory}"
-        hints = (Hint("retry_later"), Hint("start_over"))
-        return PaginationDriftError(f"{self.manifest.query['call']}: {problem}", hints=hints)
+        written = f"{counted_are(self.replaced_rows, 'record')} written to {self._directory}"
+        # A series has no mode that begins it again.
+        hints = (Hint("retry_later"), Hint("use_another_directory"))
+        return PaginationDriftError(
+            f"{self.manifest.query['call']}: the list is empty, although {written}", hints=hints
+        )
 
 
 class QueryWriter(ParquetWriter["_PartBuffer"]):
