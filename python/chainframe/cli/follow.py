@@ -23,6 +23,7 @@ from chainframe.cli.core import flag
 from chainframe.cli.export import Destination
 from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
+from chainframe.errors.base import problem_of
 from chainframe.exports.directory import atomic_write, remove_temporaries
 from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.signals import DeferredSignals
@@ -147,10 +148,9 @@ class CursorFile:
         try:
             return query.follow(start=cursor, **options)
         except InvalidParameterError as error:
-            if not str(error).startswith("start "):
+            if error.parameter != "start":
                 raise
-            problem = str(error).removeprefix("start ")
-            message = f"--cursor-file {self.path} cannot be continued by this command: its cursor {problem}"
+            message = f"--cursor-file {self.path} cannot be continued by this command: its cursor {problem_of(error)}"
             raise InvalidParameterError(f"{message}; name another file, or delete it to start over") from error
 
     def write(self, cursor: str) -> None:

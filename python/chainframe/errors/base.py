@@ -73,6 +73,11 @@ def in_shell(error: ChainframeError) -> str:
     return _one_line(error._shell_text or str(error))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
+def problem_of(error: InvalidParameterError) -> str:
+    """Return the message without the name of the parameter, for a message that has another name for it."""
+    return str(error).removeprefix(f"{error.parameter} ")
+
+
 def _one_line(message: str, advice: str = "") -> str:
     """Join the lines of a message, which a log has to keep apart, and omit the secrets of URLs."""
     text = " ".join(message.splitlines()) + advice
@@ -125,12 +130,20 @@ class InvalidParameterError(ChainframeError, ValueError):
 
     The message names the parameter, its value and the constraint.
 
+    Attributes
+    ----------
+    parameter : str or None
+        Name of the parameter, with the index of an element of a list: `tx_ids[1]`. None if the error is not that of one
+        parameter.
+
     Examples
     --------
     >>> client.tokens(page_size=51)
     Traceback (most recent call last):
     chainframe.errors.InvalidParameterError: page_size (51) must be between 1 and 50
     """
+
+    parameter: str | None = None
 
     def __init__(
         self,
@@ -141,6 +154,7 @@ class InvalidParameterError(ChainframeError, ValueError):
         retryable: bool | None = None,
     ) -> None:
         super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
+        self.parameter = parameter
         if parameter is not None:
             # A variable of the environment has one name everywhere.
             name = parameter if parameter.isupper() else f"--{parameter.replace('_', '-')}"

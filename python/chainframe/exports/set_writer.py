@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError, InvalidParameterError, ReorganizationError, SettledHeightError
+from chainframe.errors.base import problem_of
 from chainframe.exports.differences import meaning, of_another_release
 from chainframe.exports.settled_writer import LATER
 from chainframe.exports.writer import MAX_AGE, ParquetWriter
@@ -43,12 +44,11 @@ def follow_buffer(
     try:
         return query._follow_buffer(begin, settle, max_rows, MAX_BYTES, MAX_AGE, earlier_requests)  # noqa: SLF001
     except InvalidParameterError as error:
-        if start is None:
+        if start is None or error.parameter != "start":
             raise
         if error_of_release := of_another_release(error, path):
             raise error_of_release from None
-        problem = str(error).removeprefix("start ")
-        raise ExportError(f"{path} cannot be continued by this query: its cursor {problem}") from None
+        raise ExportError(f"{path} cannot be continued by this query: its cursor {problem_of(error)}") from None
 
 
 class SetWriter(ParquetWriter["_FollowBuffer"]):

@@ -14,6 +14,7 @@ from chainframe._notes import continues, omit_cursor
 from chainframe._text import counted, counted_are
 from chainframe._threads import in_thread
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
+from chainframe.errors.base import problem_of
 from chainframe.exports.tables import release_memory
 from chainframe.sinks.advice import advised, rejected_position, without_cursor
 from chainframe.sinks.contract import Clear, Extent, Position, Sink, foreign, is_intact
@@ -221,9 +222,9 @@ class _SyncedList:
         try:
             return query.follow(start=self.start, poll=None, **options)
         except InvalidParameterError as error:
-            if self.start == "beginning" or not str(error).startswith("start "):
+            if self.start == "beginning" or error.parameter != "start":
                 raise
-            message = rejected_position(str(error).removeprefix("start "), self._sink.name)
+            message = rejected_position(problem_of(error), self._sink.name)
             raise ExportError(message, path=self._sink.name) from error
 
     def take(self, event: Any) -> None:  # noqa: ANN401

@@ -91,7 +91,12 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     match attributes(py, error) {
         Ok(given) => {
             let message = error.message();
-            new(py, class_name(error), |syntax| message.render(syntax), message.advice(), &given)
+            let raised = new(py, class_name(error), |syntax| message.render(syntax), message.advice(), &given);
+            if let Error::InvalidParameter { parameter, .. } = error {
+                // The class would put the name before a message that begins with it.
+                drop(raised.value(py).setattr("parameter", parameter));
+            }
+            raised
         }
         Err(error) => error,
     }

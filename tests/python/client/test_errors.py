@@ -24,7 +24,7 @@ FILE: type = cf.ExportError.__bases__[0]
 TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "ChainframeError": ((Exception,), (), False),
     "ConfigError": ((cf.ChainframeError, ValueError), (), False),
-    "InvalidParameterError": ((cf.ChainframeError, ValueError), (), False),
+    "InvalidParameterError": ((cf.ChainframeError, ValueError), ("parameter",), False),
     "ServiceError": ((cf.ChainframeError,), SERVICE, False),
     "BadRequestError": ((cf.ServiceError,), SERVICE, False),
     "NotFoundError": ((cf.ServiceError,), SERVICE, False),
@@ -53,6 +53,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
 EVERY = sorted(TREE)
 SAMPLES: dict[str, Any] = {
     "max_requests": 20,
+    "parameter": "page_size",
     "endpoint": "token_transfers",
     "status": 429,
     "code": "50011",
@@ -133,7 +134,7 @@ def test_pickling_and_copying_keep_all_attributes(
     again = trip(error)
     assert type(again) is type(error)
     assert again is not error
-    assert str(again) == "what went wrong"
+    assert str(again) == str(error)
     assert vars(again) == vars(error)
     assert again.retryable is error.retryable
     assert again.__notes__ == ["while reading page 3"]

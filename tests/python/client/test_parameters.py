@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 HASH = "0x" + "1" * 64
 
-# Rejected arguments: the call, the name of the parameter, and the limit in the message.
+# Rejected arguments: the call, the parameter of the error, and the limit in the message.
 REJECTED: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.tokens(page_size=51), "page_size", "50"),
     (lambda c: c.tokens(page_size=0), "page_size", "1"),
@@ -59,8 +59,8 @@ REJECTED: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.address_transactions("0xa", direction="both"), "direction", "from"),  # type: ignore[arg-type]
     (lambda c: c.address_transactions(""), "address", "empty"),
     (lambda c: c.transactions_by_hash([HASH, ""]), "tx_ids[1]", "hash"),
-    (lambda c: c.transactions_by_hash(f"{HASH},{HASH}"), "tx_ids", "list"),
-    (lambda c: c.logs(""), "tx_ids", "hash"),
+    (lambda c: c.transactions_by_hash(f"{HASH},{HASH}"), "tx_ids[0]", "list"),
+    (lambda c: c.logs(""), "tx_ids[0]", "hash"),
     (lambda c: c.logs([]), "tx_ids", "must not be empty"),
     (lambda c: c.transactions_by_hash(iter(())), "tx_ids", "must not be empty"),
     (lambda c: c.token_transfers("0xa").batches(batch_size=0), "batch_size", "1"),
@@ -71,7 +71,7 @@ REJECTED: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.blocks(max_items=2**63), "max_items", "64-bit integer"),
     (lambda c: c.blocks(chain="\ud800"), "chain", "Unicode"),
     (lambda c: c.blocks(height="\ud800"), "height", "Unicode"),  # type: ignore[arg-type]
-    (lambda c: c.logs(["\ud800"]), "tx_ids", "Unicode"),
+    (lambda c: c.logs(["\ud800"]), "tx_ids[0]", "Unicode"),
     (lambda c: c.resume("\ud800"), "cursor", "Unicode"),
     (lambda c: c.blocks().batches(batch_size=10**5000), "batch_size", "1"),
     (lambda c: c.blocks(page_size=1.5), "page_size", "integer"),  # type: ignore[arg-type]
@@ -85,7 +85,8 @@ def test_invalid_argument_is_rejected_before_a_request(service: LocalService, cl
     with pytest.raises(cf.InvalidParameterError) as caught:
         call(client)
     message = str(caught.value)
-    assert parameter in message
+    assert caught.value.parameter == parameter
+    assert message.startswith(parameter)
     assert limit in message
     assert isinstance(caught.value, ValueError)
     assert service.request_count == before
