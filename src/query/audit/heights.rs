@@ -5,10 +5,13 @@ use std::collections::VecDeque;
 use super::forks::KEPT_BLOCKS;
 use crate::interface::Order;
 use crate::message::{Message, counted_are};
-use crate::query::hashed::HashedMap;
+use crate::query::hashed::{HashedMap, HashedSet};
 
 const ABOVE_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
                              heights: it may be one that was returned before.";
+
+const COPY_APART: &str = "A response is in descending order of heights but for a record that it lists again at another place: \
+                          the record may have been returned twice.";
 
 /// Latest blocks that are compared with those of later responses.
 const RECENT: usize = 1_024;
@@ -43,6 +46,8 @@ pub struct Heights {
     continued: Option<i64>,
     /// True if a record after those was above that height.
     is_above_continued: bool,
+    /// True if a page was in order but for a second copy of a record.
+    has_copy_apart: bool,
 }
 
 impl Heights {
@@ -145,7 +150,10 @@ impl Heights {
         match (order, heights) {
             (Order::NewestFirst, Some(heights)) if is_sorted(heights, Direction::Falling) => self.on_records(heights),
             (Order::Consecutive, Some(heights)) => self.on_blocks(heights, wanted, &keys()),
-            _ => {
+            (order, heights) => {
+                let unordered = heights.filter(|_| order == Order::NewestFirst);
+                self.has_copy_apart |=
+                    unordered.is_some_and(|heights| falls_without_copies(&heights[..wanted], &keys()));
                 self.latest = None;
                 self.latest_level = None;
                 Ok(())
@@ -225,6 +233,11 @@ impl Heights {
         self.is_above_continued.then(|| ABOVE_EARLIER.into())
     }
 
+    /// Why a record may have been returned twice.
+    pub fn copy_apart(&self) -> Option<Message> {
+        self.has_copy_apart.then(|| COPY_APART.into())
+    }
+
     /// Why blocks whose heights are not consecutive may lack some.
     pub fn gaps(&self) -> Option<Message> {
         if self.missing == 0 {
@@ -250,6 +263,20 @@ fn is_sorted(heights: &[i64], direction: Direction) -> bool {
         Direction::Falling => heights.is_sorted_by(|above, below| above >= below),
         Direction::Rising => heights.is_sorted(),
     }
+}
+
+/// True if heights that do not fall would do so without the later, or without the earlier, copies of records.
+fn falls_without_copies(heights: &[i64], keys: &[u64]) -> bool {
+    let rows = heights.iter().copied().zip(keys.iter().copied());
+    !is_sorted(heights, Direction::Falling)
+        && (is_sorted(&first_copies(rows.clone()), Direction::Falling)
+            || is_sorted(&first_copies(rows.rev()), Direction::Rising))
+}
+
+/// Heights of the rows without those that repeat a key.
+fn first_copies(rows: impl Iterator<Item = (i64, u64)>) -> Vec<i64> {
+    let mut seen = HashedSet::default();
+    rows.filter(|(_, key)| seen.insert(*key)).map(|(height, _)| height).collect()
 }
 
 fn is_repeated(keys: impl Iterator<Item = u64> + Clone) -> bool {

@@ -102,6 +102,7 @@ impl ListAudit {
             self.unreturned.below.reason(self.min_due_height()),
             self.heights_read_to(end).and_then(|read| self.unreturned.in_blocks.reason(read)),
             self.heights.above_earlier(),
+            self.heights.copy_apart(),
             self.short_pages.reason(),
         ];
         doubts.into_iter().flatten().collect()

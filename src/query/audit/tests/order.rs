@@ -36,10 +36,29 @@ fn record_above_those_of_an_earlier_run_may_be_one_of_them() {
         doubts(&audit)
     };
     assert!(read(Some(7), &[6, 11, 5]).contains("above the last one of an earlier run"));
-    assert_eq!(read(Some(7), &[6, 5, 6]), "");
+    assert_eq!(read(Some(7), &[6, 4, 5]), "");
     assert_eq!(read(Some(7), &[7, 6, 5]), "");
     // The list is not in the order of heights.
     assert_eq!(read(None, &[6, 11, 5]), "");
+}
+
+#[test]
+fn record_that_is_listed_again_at_another_height_is_a_reason_if_the_others_are_in_order() {
+    let read = |subject, rows: &[i64]| {
+        let mut audit = ListAudit::new(subject, 0, &[]);
+        take(&mut audit, 1, &heights(rows), 1).unwrap();
+        doubts(&audit)
+    };
+    for rows in [&[9, 8, 9, 7][..], &[9, 8, 9], &[9, 6, 8, 7, 6], &[7, 9, 8, 7]] {
+        assert!(read(LIST, rows).contains("lists again at another place"), "{rows:?}");
+    }
+    // Equal records beside each other, and pages in no order.
+    for rows in [&[9, 9, 8][..], &[9, 8, 8, 7], &[9, 7, 8], &[9, 7, 8, 9], &[7, 8, 9], &[8, 8]] {
+        assert_eq!(read(LIST, rows), "", "{rows:?}");
+    }
+    // The copy is not in the result, or the list is in no order of heights.
+    assert_eq!(read(Subject { wanted: Some(2), ..LIST }, &[9, 8, 9, 7]), "");
+    assert_eq!(read(Subject { order: Order::Ranked, ..LIST }, &[9, 8, 9, 7]), "");
 }
 
 #[test]
