@@ -76,8 +76,9 @@ pub(super) async fn confirm_empty(query: &Query, report: &SharedReport) {
     if unconfirmed.is_empty() {
         return;
     }
-    let count_request = || report.update(|report| report.requests += 1);
-    if query.client().confirm_empty(&unconfirmed, &count_request).await {
+    let are_confirmed =
+        query.client().confirm_empty(&unconfirmed, &|| report.update(|report| report.requests += 1)).await;
+    if are_confirmed {
         report.confirm_empty(unconfirmed.len());
     }
 }

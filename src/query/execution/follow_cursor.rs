@@ -175,8 +175,8 @@ impl FollowCursor {
             return self.clone();
         };
         let known: HashMap<&str, &Position> = known.iter().map(|(value, position)| (&**value, position)).collect();
-        let is_new = |(value, position): &&(Arc<str>, Position)| known.get(&**value) != Some(&position);
-        let lists = lists.iter().filter(is_new).cloned().collect();
+        let moved = lists.iter().filter(|(value, position)| known.get(&**value) != Some(&position));
+        let lists = moved.cloned().collect();
         Self { position: Position::Set { new: new.clone(), lists }, ..self.clone() }
     }
 

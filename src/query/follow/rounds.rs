@@ -166,9 +166,8 @@ impl Follower {
             Forgets::LastYear { .. } | Forgets::Never => self.spec.settle,
         };
         let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(young));
-        let is_young = |state: &&FollowState| state.highest().is_some_and(|highest| highest >= recent);
-        let unsettled = self.state.as_ref().filter(is_young).and_then(|state| self.unsettled(state, Stop::List));
-        unsettled.map_or(recent, |lowest| lowest.min(recent))
+        let state = self.state.as_ref().filter(|state| state.highest() >= Some(recent));
+        state.and_then(|state| self.unsettled(state, Stop::List)).map_or(recent, |lowest| lowest.min(recent))
     }
 
     /// Continues with a phase, without events.
