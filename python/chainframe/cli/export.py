@@ -217,9 +217,11 @@ def _stream(path: Path | None, form: OutputFormat) -> Stream:
 
 
 def _is_device(path: Path) -> bool:
-    """True for a pipe or a device, which is written into; /dev/stdout is a link to whatever standard output is."""
+    """True for what is written into: a pipe, a device, or an open file: /dev/stdout may be a link to any."""
     is_special = path.exists() and not path.is_file() and not path.is_dir()
-    return is_special or path.parts[:2] in {("/", "dev"), ("/", "proc")}
+    # A folder in /dev may have files as any other: /dev/shm.
+    is_open = str(path) in {"/dev/stdout", "/dev/stderr"} or path.parent == Path("/dev/fd")
+    return is_special or is_open or path.parts[:2] == ("/", "proc")
 
 
 def _format(form: str | None, path: Location | None) -> tuple[str, bool]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 
 import pytest
@@ -153,3 +154,14 @@ def test_named_pipe_whose_writer_has_ended_is_read_by_its_descriptor(
     os.close(reading)
     assert done.stderr == b""
     assert len(done.stdout.splitlines()) == (1 if "cassette" in arguments else 2)
+
+
+@pytest.mark.usefixtures("at_service")
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="Linux has such a folder")
+def test_output_in_a_folder_of_dev_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        output = Path(folder) / "blocks.parquet"
+        assert main(["blocks", "--max-items", "3", "-o", str(output)]) == 0
+        assert main(["blocks", "--max-items", "3", "-o", str(output), "--mode", "error"]) == 2
+        assert "exists" in capsys.readouterr().err
+        assert list(Path(folder).iterdir()) == [output]
