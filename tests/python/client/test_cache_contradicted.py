@@ -308,3 +308,50 @@ def test_result_of_a_chain_that_another_client_has_found_replaced_is_not_kept(tm
         assert [block.hash for block in clients[2].blocks(height=20).collect()] == ["0xb20"]
         for _ in range(2):
             assert [block.hash for block in clients[3].blocks(height=20).collect()] == ["0xc20"]
+
+
+OPEN_RANGE: Row = {"start_height": 30}
+
+
+def test_continued_range_that_ends_below_the_block_it_was_compared_with_is_incomplete(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain, old, behind = Chain(), Chain(), Chain()
+    old.rows, behind.rows = old.rows[20:], behind.rows[50:]
+    server.on("transactions", old)
+    assert read(server, tmp_path, OPEN_RANGE)[-1].height == 50
+    server.on("transactions", chain)
+    assert read(server, tmp_path, {}).report.complete
+    # Requests without a height go to a part of the service that is behind.
+    server.on("transactions", lambda request: (chain if "height" in request.query else behind)(request))
+    records = read(server, tmp_path, OPEN_RANGE)
+    assert records[-1].height == 40
+    assert not records.report.complete
+    assert "ends at height 35, although another response showed height 50" in records.report.reasons[0]
+
+
+def test_kept_records_that_a_later_response_shows_to_be_replaced_are_a_reason(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain, old = Chain(), Chain()
+    server.on("transactions", old)
+    assert read(server, tmp_path, OPEN_RANGE).report.complete
+    chain.replace(above=40)
+    compared = []
+
+    def first_comparison_by_the_old_chain(request: Request) -> Response:
+        if request.query.get("height") == "50":
+            compared.append(request)
+            return (old if len(compared) == 1 else chain)(request)
+        return chain(request)
+
+    server.on("transactions", first_comparison_by_the_old_chain)
+    records = read(server, tmp_path, OPEN_RANGE)
+    assert not records.report.complete
+    assert any("contradicts records of the cache" in reason for reason in records.report.reasons)
+    # Nothing is kept any more of the chain that was replaced.
+    records = read(server, tmp_path, OPEN_RANGE)
+    assert records.report.complete, records.report.reasons
+    assert {each.block_hash for each in records if (each.height or 0) > 40} == {
+        f"0xb{number}'" for number in range(41, 61)
+    }

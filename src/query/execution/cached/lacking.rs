@@ -51,17 +51,33 @@ impl Contradicted {
 /// replaced the one that was shown.
 pub(super) fn lacks_shown(records: &Records, shown: &ShownRecords, range: RangeInclusive<i64>) -> bool {
     let shown: Vec<(i64, ShownRecord)> = shown.between(range).collect();
+    let has = at_heights(records, &shown);
+    shown.iter().any(|(height, record)| {
+        let of_height = &has[height];
+        let is_same_block = of_height.is_empty() || of_height.iter().any(|other| other.block == record.block);
+        is_same_block && of_height.iter().all(|other| other.key != record.key)
+    })
+}
+
+/// True if a record of another block was shown of one of these heights.
+pub(super) fn has_other_block(records: &Records, shown: &ShownRecords, range: RangeInclusive<i64>) -> bool {
+    let shown: Vec<(i64, ShownRecord)> = shown.between(range).filter(|(_, record)| record.block.is_some()).collect();
+    let has = at_heights(records, &shown);
+    shown.iter().any(|(height, record)| {
+        let mut blocks = has[height].iter().filter_map(|other| other.block).peekable();
+        blocks.peek().is_some() && blocks.all(|block| Some(block) != record.block)
+    })
+}
+
+/// The records of the heights that were shown.
+fn at_heights(records: &Records, shown: &[(i64, ShownRecord)]) -> HashMap<i64, Vec<ShownRecord>> {
     let mut has: HashMap<i64, Vec<ShownRecord>> = shown.iter().map(|(height, _)| (*height, Vec::new())).collect();
     for (chunk, row, height) in records.with_heights() {
         if let Some(of_height) = height.and_then(|height| has.get_mut(&height)) {
             of_height.push(ShownRecord { key: chunk.key(row), block: Rows::block(chunk, row) });
         }
     }
-    shown.iter().any(|(height, record)| {
-        let of_height = &has[height];
-        let is_same_block = of_height.is_empty() || of_height.iter().any(|other| other.block == record.block);
-        is_same_block && of_height.iter().all(|other| other.key != record.key)
-    })
+    has
 }
 
 /// The reason of a result that lacks records.

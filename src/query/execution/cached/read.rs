@@ -36,8 +36,19 @@ pub(super) enum CachedKind {
 pub(super) struct HeightsRead {
     /// The newest block before it was read.
     pub newest: Option<Anchor>,
-    /// When the heights below were read, which are not requested, in Unix milliseconds.
-    pub below_read_at: Option<i64>,
+    /// The heights below, which are not requested.
+    pub kept: Option<KeptHeights>,
+}
+
+/// Heights that are returned as they were kept.
+pub(super) struct KeptHeights {
+    pub low: i64,
+    /// First height above them.
+    pub next: i64,
+    /// Height of the block that shows that they are of the chain.
+    pub anchor: i64,
+    /// When they were read, in Unix milliseconds.
+    pub read_at: i64,
 }
 
 impl CachedKind {
@@ -161,11 +172,10 @@ impl CachedRead {
             CachedKind::List(_) => note(run.report(), INCOMPLETE),
             CachedKind::Heights(range) => {
                 self.finish_heights(run, records, range).await?;
-                self.compare_shown(run, records).await;
             }
             CachedKind::Fixed => {
                 self.keep_fixed(run, records).await;
-                self.compare_shown(run, records).await;
+                self.compare_shown(run, records, None).await;
             }
         }
         Ok(())

@@ -4,9 +4,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::lacking::{Contradicted, lacks_shown};
+use super::lacking::{Contradicted, has_other_block, lacks_shown};
 use super::list::{before_provisional, has_provisional};
-use super::read::{CachedRead, HeightsRead};
+use super::read::{CachedRead, HeightsRead, KeptHeights};
 use super::{INCOMPLETE, highest_block};
 use crate::cache::{Anchor, Entry, Extent};
 use crate::client::Error;
@@ -20,6 +20,9 @@ use crate::query::execution::run::Run;
 use crate::query::results::Records;
 
 const NOT_SETTLED: &str = "The records are not settled yet, and not kept";
+
+const REPLACED: &str = "A later response contradicts records of the cache that are in the result: the chain was reorganized \
+                        while it was read, or a part of the service has another one";
 
 const NOT_COMPARED: &str = "The chain could not be compared with what is kept, and the result is not kept";
 
@@ -61,7 +64,7 @@ impl CachedRead {
         }
         run.continue_after(&held.records, held.next, wanted)?;
         self.count_held(run, held.records.len(), as_of);
-        range.below_read_at = Some(held.read_at);
+        range.kept = Some(KeptHeights { low: held.low, next: held.next, anchor: anchor.height, read_at: held.read_at });
         Ok((None, range))
     }
 
@@ -74,14 +77,33 @@ impl CachedRead {
 
     /// Keeps a range of heights that was read to its end.
     pub(super) async fn finish_heights(&self, run: &Run, records: &Records, range: &HeightsRead) -> Result<(), Error> {
-        if range.below_read_at.is_some() {
+        if range.kept.is_some() {
             self.served(run, records)?;
         }
         if !self.is_cut(records) {
             report_lag(run, range);
         }
-        self.keep_heights(run, records, range.newest.clone(), range.below_read_at.unwrap_or(self.started)).await;
+        let read_at = range.kept.as_ref().map_or(self.started, |kept| kept.read_at);
+        self.keep_heights(run, records, range.newest.clone(), read_at).await;
+        match &range.kept {
+            Some(kept) if self.is_replaced(run, records, kept).await => {
+                run.report().add_contradiction(Message::new(REPLACED).hint(Hint::RunAgain));
+                run.report().update(|report| report.complete = false);
+            }
+            _ => {}
+        }
+        self.compare_shown(run, records, range.kept.as_ref().map(|kept| kept.low)).await;
         Ok(())
+    }
+
+    /// True if a later response showed another chain than that of the heights that were kept and are returned.
+    async fn is_replaced(&self, run: &Run, records: &Records, kept: &KeptHeights) -> bool {
+        let shown = shown_records(&self.query, run.report());
+        if has_other_block(records, &shown, kept.low..=kept.next - 1) {
+            self.chain(run).discard().await;
+            return true;
+        }
+        self.chain(run).removals().await.is_some_and(|removals| removals > self.key.removals)
     }
 
     /// True if `max_items` may have ended the result.
@@ -135,11 +157,13 @@ impl CachedRead {
     }
 
     /// Gives a reason if a result that was read lacks records that responses beside those of its lists showed.
-    pub(super) async fn compare_shown(&self, run: &Run, records: &Records) {
+    /// The run has requested the heights from some on, `low` or a higher one.
+    pub(super) async fn compare_shown(&self, run: &Run, records: &Records, low: Option<i64>) {
         if self.is_cut(records) || !run.report().read().complete {
             return;
         }
-        let heights = run.query().slices().bounds().map_or_else(|| heights_of(records), |(low, last)| low..=last);
+        let requested = run.query().slices().bounds();
+        let heights = requested.map_or_else(|| heights_of(records), |(first, last)| low.unwrap_or(first)..=last);
         if self.forget_if_lacking(run, records, heights).await {
             run.report().add_contradiction(reasons::lacks_shown(""));
             run.report().update(|report| report.complete = false);
@@ -268,16 +292,16 @@ impl CachedRead {
     }
 }
 
-/// Gives a reason if a range ends with a block that was not the newest one before it was read: such a range would be kept as
-/// one that has ended.
+/// Gives a reason if a range ends below a block that was shown before: such a range would be kept as one that has ended.
 fn report_lag(run: &Run, range: &HeightsRead) {
-    if let Some((newest, end)) = range.newest.as_ref().zip(run.open_end())
-        && end < newest.height
+    let newest = range.newest.as_ref().map(|newest| newest.height);
+    let shown = newest.max(range.kept.as_ref().map(|kept| kept.anchor));
+    if let Some((shown, end)) = shown.zip(run.open_end())
+        && end < shown
     {
         let problem = format!(
-            "The range ends at height {end}, although another response showed height {}: a part of the service lags \
-             behind",
-            newest.height
+            "The range ends at height {end}, although another response showed height {shown}: a part of the service lags \
+             behind"
         );
         run.report().add_contradiction(Message::new(problem).hint(Hint::RetryLater));
         run.report().update(|report| report.complete = false);
