@@ -1564,7 +1564,7 @@ class Query(Generic[_R_co]):
         -------
         Export
             The newest export of the series. Its report has the reasons of an interrupted export that this call finished
-            as well.
+            as well; that of `Export.open` has those of the whole series.
 
         Raises
         ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from chainframe import frames
@@ -21,7 +21,7 @@ from chainframe.exports.store import finished_manifest, verify_parts
 from chainframe.exports.verify import Verifier
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -80,7 +80,8 @@ class Export:
         Parameters
         ----------
         directory : str or path
-            The directory; of a series, for its newest finished export. Or the URL of one in an object store.
+            The directory, or the URL of one in an object store. That of a series stands for its newest finished export,
+            with the reasons of the exports before it: it is `complete` if all of them are.
         storage_options : dict, optional
             Options of the object store, as for `Query.to_parquet`.
 
@@ -98,7 +99,8 @@ class Export:
         >>> chainframe.exports.Export.open("blocks").verify()
         """
         path = locations.finished_in(directory, "directory", storage_options)
-        return finished_export(path, finished_manifest(path))
+        export = finished_export(path, finished_manifest(path))
+        return with_reasons_of(export, locations.before_in(directory, path, storage_options))
 
     def to_arrow(self, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the files as a pyarrow Table.
@@ -318,6 +320,19 @@ def finished_export(location: Location, manifest: Manifest, client: Client | Non
         _client=client,
         _checksums=_checksums_of(manifest),
     )
+
+
+def with_reasons_of(export: Export, earlier: Iterable[Location]) -> Export:
+    """Return an export whose report has the reasons of earlier exports of its series, too."""
+    reports = [finished_manifest(path).report for path in earlier]
+    incomplete = [report for report in reports if not report["complete"]]
+    if not incomplete:
+        return export
+    whole = {**finished_manifest(export.path).report, "complete": False}
+    for name in ("reasons", "missing"):
+        entries = [entry for report in [*incomplete, whole] for entry in report[name]]
+        whole[name] = [entry for at, entry in enumerate(entries) if entry not in entries[:at]]
+    return replace(export, report=_restore_report(whole))
 
 
 def _checksums_of(manifest: Manifest) -> tuple[str, ...]:

@@ -57,8 +57,13 @@ def is_within(path: Location, directory: Location) -> bool:
 
 def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
     """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
-    found = [(int(match[1]), path) for path in entries(series) if (match := NUMBERED.fullmatch(path.name))]
-    return max((each for each in found if each[0] < below), default=None, key=lambda each: each[0])
+    numbered = _numbered(series)
+    number = max((number for number in numbered if number < below), default=None)
+    return None if number is None else (number, numbered[number])
+
+
+def _numbered(series: Location) -> dict[int, Location]:
+    return {int(match[1]): path for path in entries(series) if (match := NUMBERED.fullmatch(path.name))}
 
 
 def entries(series: Location) -> Sequence[Location]:
@@ -102,6 +107,15 @@ def finished_in(export: object, parameter: str, storage_options: Mapping[str, An
                 raise
     before = None if manifest is not None and manifest.finished else newest_of(path, number)
     return before[1] if before else directory
+
+
+def before_in(export: object, newest: Location, storage_options: Mapping[str, Any] | None) -> Sequence[Location]:
+    """Return the exports before one that `finished_in` found in a series; none if that was named itself."""
+    series, is_series = _located(export, "directory", storage_options)
+    if not is_series:
+        return []
+    paths = [path for _, path in sorted(_numbered(series).items())]
+    return paths[: paths.index(newest)]
 
 
 def _located(

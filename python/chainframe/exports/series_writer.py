@@ -7,11 +7,11 @@ so the directory can be moved.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._native import Hint, _restore_report
+from chainframe._native import Hint
 from chainframe._objects import location
 from chainframe._paths import check_directory, is_utf8, refuse_link
 from chainframe._threads import in_thread
@@ -19,10 +19,11 @@ from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.errors.base import advice
 from chainframe.exports import locations, series
 from chainframe.exports.directory import STAGING
+from chainframe.exports.export import with_reasons_of
 from chainframe.exports.left_rows import LeftRows
 from chainframe.exports.manifest import AS_TEXT, OF_ONE_QUERY
 from chainframe.exports.parquet import ExportRequest, check_whole, write_parquet, write_parquet_async
-from chainframe.exports.store import finished_manifest, locked, read_manifest
+from chainframe.exports.store import locked, read_manifest
 from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
@@ -109,15 +110,7 @@ def _noting_reasons(written: list[Export]) -> Generator[None]:
 
 def _last_of(written: list[Export]) -> Export:
     """Return the newest export, whose report has the reasons of the interrupted one that the same call finished."""
-    newest = written[-1]
-    if all(export.complete for export in written[:-1]):
-        return newest
-    report = finished_manifest(newest.path).report
-    for export in written[:-1]:
-        before = finished_manifest(export.path).report
-        for name in ("reasons", "missing"):
-            report[name] = [*before[name], *(entry for entry in report[name] if entry not in before[name])]
-    return replace(newest, report=_restore_report({**report, "complete": False}))
+    return with_reasons_of(written[-1], [export.path for export in written[:-1]])
 
 
 def _checked(
