@@ -12,6 +12,7 @@ use chainframe::query::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 const POLICIES: [DecimalPolicy; 3] = [DecimalPolicy::Decimal, DecimalPolicy::Float, DecimalPolicy::String];
@@ -70,13 +71,13 @@ pub fn number(input: &[u8]) -> Outcome {
     Outcome::Accepted
 }
 
-/// Any string as a cursor of a query or of a follower, also with a checksum that is right.
+/// Any string as a cursor of a query or of a follower, also with the version and the checksum of this release.
 pub fn cursor(input: &[u8]) -> Outcome {
     let Ok(text) = std::str::from_utf8(input) else {
         return Outcome::Rejected;
     };
     let mut outcome = Outcome::Rejected;
-    for cursor in [Some(text.to_owned()), resealed::<Cursor>(text)].into_iter().flatten() {
+    for cursor in [Some(text.to_owned()), resealed::<Cursor>(text, "version", &VERSION)].into_iter().flatten() {
         match QueryStart::resume(&CLIENT, &cursor, None) {
             Ok(run) => {
                 let again = run.cursor();
@@ -86,7 +87,8 @@ pub fn cursor(input: &[u8]) -> Outcome {
             Err(error) => rejected("cursor", &error),
         }
     }
-    for json in [Some(text.to_owned()), resealed::<FollowCursor>(text)].into_iter().flatten() {
+    for json in [Some(text.to_owned()), resealed::<FollowCursor>(text, "follow", &FOLLOW_VERSION)].into_iter().flatten()
+    {
         let cursor = match FollowCursor::from_json(&json) {
             Ok(cursor) => cursor,
             Err(error) => {
@@ -94,15 +96,7 @@ pub fn cursor(input: &[u8]) -> Outcome {
                 continue;
             }
         };
-        let options = FollowOptions {
-            start: FollowStart::Cursor(cursor),
-            end: None,
-            settle: 0,
-            poll: Poll::Auto,
-            changes: Changes::Held,
-            max_rows: FollowOptions::MAX_ROWS,
-        };
-        match FollowRun::new(&QueryStart::from(BLOCKS.clone()), options) {
+        match follow(FollowStart::Cursor(cursor)) {
             Ok(_) => outcome = Outcome::Accepted,
             Err(error) => rejected("start", &error),
         }
@@ -110,19 +104,43 @@ pub fn cursor(input: &[u8]) -> Outcome {
     outcome
 }
 
+fn follow(start: FollowStart) -> Result<FollowRun, Error> {
+    let options = FollowOptions {
+        start,
+        end: None,
+        settle: 0,
+        poll: Poll::Auto,
+        changes: Changes::Held,
+        max_rows: FollowOptions::MAX_ROWS,
+    };
+    FollowRun::new(&QueryStart::from(BLOCKS.clone()), options)
+}
+
 fn rejected(name: &str, error: &Error) {
     assert!(matches!(error, Error::InvalidParameter { parameter, .. } if *parameter == name), "{error}");
     assert!(!error.to_string().contains('\n'), "{error}");
 }
 
-/// The cursor with the checksum of its content.
-fn resealed<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
-    let mut value: serde_json::Value = serde_json::from_str(text).ok()?;
-    value.as_object_mut()?.remove("checksum");
+/// The cursor with this version and the checksum of its content, so that a new version leaves the corpus alive.
+fn resealed<T: Serialize + DeserializeOwned>(text: &str, member: &str, version: &Value) -> Option<String> {
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    let members = value.as_object_mut()?;
+    members.remove("checksum");
+    members.insert(member.to_owned(), version.clone());
     let json = serde_json::to_string(&serde_json::from_value::<T>(value).ok()?).ok()?;
     let checksum: String = Sha256::digest(&json)[..4].iter().map(|byte| format!("{byte:02x}")).collect();
     Some(format!("{},\"checksum\":\"{checksum}\"}}", json.strip_suffix('}')?))
 }
+
+static VERSION: LazyLock<Value> = LazyLock::new(|| {
+    let cursor: Value = serde_json::from_str(&QueryStart::from(BLOCKS.clone()).cursor()).expect("JSON");
+    cursor["version"].clone()
+});
+
+static FOLLOW_VERSION: LazyLock<Value> = LazyLock::new(|| {
+    let run = follow(FollowStart::Now).expect("a valid follower");
+    serde_json::to_value(run.cursor()).expect("JSON")["follow"].clone()
+});
 
 static BLOCKS: LazyLock<Query> = LazyLock::new(|| {
     let blocks = endpoint("blocks").expect("declared");
