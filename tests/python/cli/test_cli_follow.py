@@ -241,7 +241,7 @@ def test_senseless_combination_is_named(arguments: list[str], said: str, capsys:
         ("", "contains no cursor; delete it to start over, or name another file"),
         pytest.param("[" * 100_000, "contains no cursor; delete it to start over, or name another file", id="deep"),
         ("garbage", "contains no cursor; delete it to start over, or name another file"),
-        ('{"follow": 4}', "cannot be continued by this command: its cursor must be"),
+        ('{"follow": VERSION}', "cannot be continued by this command: its cursor must be"),
         (None, "cannot be continued by this command: its cursor belongs to the call transactions; this one is blocks"),
     ],
 )
@@ -249,10 +249,10 @@ def test_cursor_file_of_something_else_is_named(
     chain: LocalService, tmp_path: Path, content: str | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     position = tmp_path / "position"
-    if content is None:
-        with chain.client() as client:
-            content = client.transactions().follow(poll=None).cursor
-    position.write_text(content)
+    with chain.client() as client:
+        of_another_call = client.transactions().follow(poll=None).cursor
+    version = json.loads(of_another_call)["follow"]
+    position.write_text(of_another_call if content is None else content.replace("VERSION", str(version)))
     assert main([*FOLLOW, "--poll", "none", "--cursor-file", str(position)]) != 0
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)

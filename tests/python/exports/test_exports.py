@@ -21,6 +21,7 @@ import chainframe as cf
 import reference_client
 from chainframe.exports import Export
 from chainframe.exports.directory import LocalStore, locked_dir
+from chainframe.exports.manifest import VERSION
 from chainframe.testing import LocalService
 from conftest import Sample
 from strict_server import Request, Response, StrictServer, page_of
@@ -241,8 +242,8 @@ def test_invalid_manifest_is_rejected(client: cf.Client, tmp_path: Path, text: s
 
 def test_unsupported_manifest_version_is_rejected(client: cf.Client, tmp_path: Path) -> None:
     client.blocks().to_parquet(tmp_path)
-    (tmp_path / "_manifest.json").write_text(json.dumps({**manifest(tmp_path), "version": 2}))
-    with pytest.raises(cf.ExportError, match="version 2"):
+    (tmp_path / "_manifest.json").write_text(json.dumps({**manifest(tmp_path), "version": VERSION + 1}))
+    with pytest.raises(cf.ExportError, match=f"version {VERSION + 1} "):
         client.blocks().to_parquet(tmp_path)
 
 

@@ -17,7 +17,7 @@ import pytest
 import chainframe as cf
 from chainframe.testing import LocalService
 from followers import Consumer, height, listed
-from reference_client import WITH_HEIGHTS
+from reference_client import ENDPOINTS, RECORDS, WITH_HEIGHTS
 from strict_server import StrictServer, page_of
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ def test_a_list_is_followed_from_its_beginning(sample: Sample, client: cf.Client
     follow = query.follow(start="beginning", poll=None)
     for batch in follow:
         consumer.take(batch)
-    newest = (client.blocks() if call in {"blocks", "cross_chain_transactions"} else client.transactions()).first()
+    newest = (client.blocks() if ENDPOINTS[call]["chain"] == "zone" else client.transactions()).first()
     assert newest is not None
     assert consumer.records == [record for record in listed(query) if height(record) <= height(newest) - 12]
     report = follow.report
     # This list has no block hashes: a replaced block with the same records cannot be detected.
-    is_blind = call == "cross_chain_transactions"
+    is_blind = not RECORDS[ENDPOINTS[call]["record"]]["roles"]["block"]
     is_limited = call == "address_transactions"
     reasons = ["The list has no block hashes"] * is_blind
     reasons += ["The API returns only the last 12 months of an address"] * is_limited

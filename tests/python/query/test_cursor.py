@@ -321,7 +321,7 @@ def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) ->
         ("{}", "must be a string from page.cursor"),
         (cursor[:-9], "must be a string from page.cursor"),
         (changed(more=1), "must be a string from page.cursor"),
-        (changed(version=1), r"unsupported version 1 \(expected 13\)"),
+        (changed(version=1), r"unsupported version 1 \(expected \d+\)"),
         (changed(call="tokens"), "is corrupted"),
         (changed(offset=7), "is corrupted"),
     ]:

@@ -22,6 +22,7 @@ def test_printed_records_fit_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     records = sample.query(client, call).collect()
+    assert records, f"src/service/synthesis/ has no rows of {call}"
     lines = str(records).splitlines()
     names, shown = records[0].keys(), lines[0].split()
     assert set(shown) <= set(names)
