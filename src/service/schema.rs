@@ -274,7 +274,10 @@ mod tests {
     fn views_of_a_transaction_share_its_columns() {
         let names: Vec<_> = CHAIN_TRANSACTION.columns().iter().map(|column| column.name).collect();
         let address = record("AddressTransaction").unwrap();
-        assert_eq!(names, address.sent);
+        assert!(names.starts_with(address.sent), "columns that only one view has come last: {names:?}");
+        for other_name in ["input", "output"] {
+            assert!(!names.contains(&other_name), "{other_name} has a column of its own");
+        }
         for inherited in TOKEN_TRANSFER.inherited {
             assert!(names.contains(inherited), "{inherited}");
         }
