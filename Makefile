@@ -197,7 +197,7 @@ docs: tools build install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Regenerates the record classes of the stub from the declaration.
-stub: tools build install
+stub: dev
 	$(BIN)/python scripts/generate_stub.py
 	$(BIN)/ruff format python/chainframe/_native.pyi
 
