@@ -204,8 +204,7 @@ impl Selector<'_> {
 
     /// A transaction is in one block: logs of two are of two versions of it.
     fn check_block(&self, columns: &Columns, kept: &[u32]) {
-        let block_hash = columns.record().position("block_hash");
-        let hashes = block_hash.into_iter().flat_map(|index| {
+        let hashes = columns.record().block().into_iter().flat_map(|index| {
             let texts = kept.iter().filter_map(move |row| columns.text(index, *row as usize));
             texts.filter(|text| !text.is_empty()).map(str::to_ascii_lowercase)
         });

@@ -36,9 +36,11 @@ impl KeyColumns {
     }
 
     fn new(record: &RecordType) -> Self {
-        let block_hash = record.position("block_hash");
+        let identity: Vec<usize> = record.identity.iter().filter_map(|name| record.position(name)).collect();
+        // A block is identified by its own hash.
+        let block_hash = record.block().filter(|column| !identity.contains(column));
         Self {
-            identity: record.identity.iter().filter_map(|name| record.position(name)).collect(),
+            identity,
             all: record.sent().map(|(column, _)| column).collect(),
             block: block_hash.into_iter().chain(record.height()).collect(),
             block_hash,
