@@ -148,6 +148,7 @@ impl Query {
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let is_column = slf.get().record().position(name).is_some();
+        let of_column = format!("it is a column of the result: use query.collect()[\"{name}\"]");
         let advice = match name {
             "head" | "limit" | "take" | "show" => "pass max_items= to the call, or use query.first()",
             "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" | "groupby" | "sort_values"
@@ -171,10 +172,10 @@ impl Query {
             "to_duckdb" | "sql" => "duckdb.sql(\"select * from query\") reads a variable that holds the query",
             "cache" | "persist" => "use query.collect() once, or Client(cache=...)",
             "filter" | "select" | "where" | "query" => "use query.scan() or query.dataset()",
-            _ if is_column => "it is a column of the result: use query.collect()[\"name\"]",
+            _ if is_column => of_column.as_str(),
             _ => return Err(arguments::no_similar_attribute(slf, name, slf.get().record())),
         };
-        Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
+        Err(arguments::no_attribute(slf, name, advice))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
