@@ -29,6 +29,11 @@ pub fn meaning(text: &str) -> String {
     if is_hex { text.to_ascii_lowercase() } else { text.to_owned() }
 }
 
+/// Digits of a name, which two spellings of it have in common: `ERC20` and `token_20`.
+pub fn digits(name: &str) -> String {
+    name.chars().filter(char::is_ascii_digit).collect()
+}
+
 fn is_invisible(c: char) -> bool {
     // Fillers are letters to Unicode, although they are not drawn.
     let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');

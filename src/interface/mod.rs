@@ -16,7 +16,7 @@ mod record_type;
 mod records;
 mod result_window;
 
-pub use characters::{foreign_character, meaning};
+pub use characters::{digits, foreign_character, meaning};
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
 pub use endpoint::{Bound, Chain, Divider, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
 pub use endpoints::{ENDPOINTS, endpoint};

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json};
 
 use crate::columns::{Columns, Value};
-use crate::interface::{Bound, Number, Param, ParamKind, ParamRole};
+use crate::interface::{Bound, Number, Param, ParamKind, ParamRole, digits};
 use crate::query::request::Query;
 
 /// Conditions that every record of a query meets. Values that are missing contradict none of them.
@@ -206,8 +206,4 @@ fn text_of(given: &Map<String, Json>, name: &str) -> Option<String> {
 
 fn compare(number: &str, other: &str) -> Option<bool> {
     Some(Number::parse(number)?.is_less_than(&Number::parse(other)?))
-}
-
-fn digits(name: &str) -> String {
-    name.chars().filter(char::is_ascii_digit).collect()
 }

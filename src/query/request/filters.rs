@@ -1,7 +1,7 @@
 //! `Filters`: what a validated call sends with every request, and the slices that it is split into.
 
 use super::slices::{Slices, TimeRange, split_by_year};
-use super::values::{ParamValue, shown};
+use super::values::{CheckedValue, shown};
 use crate::client::Error;
 use crate::interface::{Endpoint, Number, Param, ParamKind, ParamRole, RangeEnd};
 use crate::message::Message;
@@ -29,7 +29,7 @@ pub struct Unresolved {
 
 impl Filters {
     /// Sorts validated values into filters sent with every request and the slices that the query is split into.
-    pub fn new(endpoint: &Endpoint, values: Vec<(&'static Param, ParamValue)>) -> Result<Self, Error> {
+    pub fn new(endpoint: &Endpoint, values: Vec<(&'static Param, CheckedValue)>) -> Result<Self, Error> {
         let mut filters = Self { sent: Vec::new(), slices: Slices::One, unresolved: unresolved(endpoint, &values)? };
         check_ranges(&values)?;
         check_height(&values)?;
@@ -37,27 +37,27 @@ impl Filters {
         let mut heights: Option<ExpandedRange> = None;
         for (param, value) in values {
             match (param.role, value) {
-                (ParamRole::ExpandedRange(wire, _), ParamValue::Number(height)) => {
+                (ParamRole::ExpandedRange(wire, _), CheckedValue::Number(height)) => {
                     let range = heights.get_or_insert(ExpandedRange { wire, low: None, high: None });
                     let is_lower = param.range_end() == Some(RangeEnd::Lower);
                     *(if is_lower { &mut range.low } else { &mut range.high }) = Some(height);
                 }
                 // Part of `unresolved`.
                 (ParamRole::TimeOfHeight(..), _) => {}
-                (role, ParamValue::Number(time)) if param.kind == ParamKind::Time => {
+                (role, CheckedValue::Number(time)) if param.kind == ParamKind::Time => {
                     let (low, high) = times.get_or_insert((None, None));
                     *(if matches!(role, ParamRole::RangeStart(..)) { low } else { high }) = Some(time);
                 }
-                (_, ParamValue::Hashes(hashes)) => {
+                (_, CheckedValue::Hashes(hashes)) => {
                     let ParamKind::Hashes { per_request } = param.kind else { continue };
                     let wire = param.wire().unwrap_or_default();
                     let batches = hashes.chunks(per_request).map(<[String]>::to_vec).collect();
                     filters.slices = Slices::Hashes { wire, batches };
                 }
-                (_, ParamValue::String(text) | ParamValue::Amount(text)) => {
+                (_, CheckedValue::String(text) | CheckedValue::Amount(text)) => {
                     filters.sent.push((param.wire().unwrap_or_default(), text))
                 }
-                (_, ParamValue::Number(number)) => {
+                (_, CheckedValue::Number(number)) => {
                     filters.sent.push((param.wire().unwrap_or_default(), number.to_string()))
                 }
             }
@@ -104,7 +104,7 @@ struct ExpandedRange {
 }
 
 /// The range of times, where heights are to be found for it.
-fn unresolved(endpoint: &Endpoint, values: &[(&'static Param, ParamValue)]) -> Result<Option<Unresolved>, Error> {
+fn unresolved(endpoint: &Endpoint, values: &[(&'static Param, CheckedValue)]) -> Result<Option<Unresolved>, Error> {
     let start_time = time_of_height("start_time", endpoint, values);
     let end_time = time_of_height("end_time", endpoint, values);
     if start_time.is_none() && end_time.is_none() {
@@ -129,15 +129,15 @@ fn unresolved(endpoint: &Endpoint, values: &[(&'static Param, ParamValue)]) -> R
 }
 
 /// Value of a parameter that is a number.
-fn number(name: &str, values: &[(&'static Param, ParamValue)]) -> Option<i64> {
+fn number(name: &str, values: &[(&'static Param, CheckedValue)]) -> Option<i64> {
     values.iter().find_map(|(param, value)| match value {
-        ParamValue::Number(number) if param.name == name => Some(*number),
+        CheckedValue::Number(number) if param.name == name => Some(*number),
         _ => None,
     })
 }
 
 /// Time for which a height is to be found.
-fn time_of_height(name: &str, endpoint: &Endpoint, values: &[(&'static Param, ParamValue)]) -> Option<i64> {
+fn time_of_height(name: &str, endpoint: &Endpoint, values: &[(&'static Param, CheckedValue)]) -> Option<i64> {
     match endpoint.param(name)?.role {
         ParamRole::TimeOfHeight(..) => number(name, values),
         _ => None,
@@ -153,7 +153,7 @@ fn combined(name: &str, other: &'static str, another: Option<&'static str>) -> E
 }
 
 /// A range that begins after its end would come back empty, which is hardly what was meant.
-fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
+fn check_ranges(values: &[(&'static Param, CheckedValue)]) -> Result<(), Error> {
     for (param, low) in values {
         let (ParamRole::RangeStart(_, partner)
         | ParamRole::ExpandedRange(_, partner)
@@ -163,11 +163,11 @@ fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
         };
         let Some((_, high)) = values.iter().find(|(other, _)| other.name == partner) else { continue };
         let reversed = match (low, high) {
-            (ParamValue::Number(low), ParamValue::Number(high)) if param.range_end() == Some(RangeEnd::Lower) => {
+            (CheckedValue::Number(low), CheckedValue::Number(high)) if param.range_end() == Some(RangeEnd::Lower) => {
                 // A range between two milliseconds begins at the second one.
                 *low > high + i64::from(param.kind == ParamKind::Time)
             }
-            (ParamValue::Amount(low), ParamValue::Amount(high)) => {
+            (CheckedValue::Amount(low), CheckedValue::Amount(high)) => {
                 Number::parse(low).zip(Number::parse(high)).is_some_and(|(low, high)| high.is_less_than(&low))
             }
             _ => false,
@@ -183,11 +183,11 @@ fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
 }
 
 /// A height outside a range that is sent with it would come back empty.
-fn check_height(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
+fn check_height(values: &[(&'static Param, CheckedValue)]) -> Result<(), Error> {
     let Some(height) = number("height", values) else { return Ok(()) };
     for (param, value) in values {
         // A range that is read height by height cannot be combined with a height at all.
-        let (ParamKind::Height, ParamRole::RangeStart(..) | ParamRole::Plain(_), ParamValue::Number(bound)) =
+        let (ParamKind::Height, ParamRole::RangeStart(..) | ParamRole::Plain(_), CheckedValue::Number(bound)) =
             (param.kind, param.role, value)
         else {
             continue;

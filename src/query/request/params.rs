@@ -3,7 +3,7 @@
 use super::args::Arg;
 use super::filters::Filters;
 use super::slices::sent_time;
-use super::values::{ParamValue, check, shown};
+use super::values::{CheckedValue, check, shown};
 use crate::client::Error;
 use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd};
 use crate::message::counted;
@@ -41,13 +41,13 @@ pub(super) fn canonical(
 /// A value of a parameter as it is sent.
 pub fn sent_value(param: &Param, arg: &Arg) -> Result<String, Error> {
     Ok(match check(param, arg)? {
-        ParamValue::String(text) | ParamValue::Amount(text) => text,
-        ParamValue::Number(time) if param.kind == ParamKind::Time => {
+        CheckedValue::String(text) | CheckedValue::Amount(text) => text,
+        CheckedValue::Number(time) if param.kind == ParamKind::Time => {
             let is_start = matches!(param.role, ParamRole::RangeStart(..));
             sent_time(time, if is_start { RangeEnd::Lower } else { RangeEnd::Upper })
         }
-        ParamValue::Number(number) => number.to_string(),
-        ParamValue::Hashes(hashes) => hashes.join(","),
+        CheckedValue::Number(number) => number.to_string(),
+        CheckedValue::Hashes(hashes) => hashes.join(","),
     })
 }
 
