@@ -30,25 +30,31 @@ def acquire_lock(path: Path, locked: Path, message: str) -> int:
     """
     while True:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _OPEN_FLAGS, 0o222)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise ExportError(f"{path} is not a regular file; remove it", path=str(path))
         try:
-            _try_lock(descriptor)
-            # The holder may have removed the file just before the lock was free.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
+            if _has_locked(descriptor, path, locked, message):
                 return descriptor
-        except FileNotFoundError:
-            pass
-        except OSError as error:
+        except BaseException:
             os.close(descriptor)
-            if error.errno in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
-                raise ExportError(message, path=str(locked), retryable=True) from None
-            if error.errno in _NO_LOCKS:
-                message = f"{locked}: the file system has no file locks ({error.strerror}); use a local directory"
-                raise ExportError(message, path=str(locked)) from None
             raise
         os.close(descriptor)
+
+
+def _has_locked(descriptor: int, path: Path, locked: Path, message: str) -> bool:
+    """False if the holder has removed the file just before the lock was free."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise ExportError(f"{path} is not a regular file; remove it", path=str(path))
+    try:
+        _try_lock(descriptor)
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
+            raise ExportError(message, path=str(locked), retryable=True) from None
+        if error.errno in _NO_LOCKS:
+            message = f"{locked}: the file system has no file locks ({error.strerror}); use a local directory"
+            raise ExportError(message, path=str(locked)) from None
+        raise
 
 
 if sys.platform == "win32":

@@ -171,6 +171,24 @@ def test_lock_that_is_taken_can_be_retried(
     assert main(["blocks", "-o", f"{tmp_path}/"]) == 0
 
 
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "no answer"), KeyboardInterrupt()])
+def test_lock_that_fails_or_is_interrupted_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    opened: list[int] = []
+
+    def fail(descriptor: int) -> None:
+        opened.append(descriptor)
+        raise failure
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", fail)
+        with pytest.raises(type(failure)):
+            locks.acquire_lock(tmp_path / "lock", tmp_path, "held")
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(opened[0])
+
+
 @pytest.mark.parametrize("number", [errno.ENOTSUP, errno.ENOSYS, errno.ENOLCK])
 def test_file_system_without_locks_is_an_export_error(
     failing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
