@@ -108,8 +108,9 @@ class Bar:
         self._awaits_reading = awaits_reading
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"chainframe progress of {call}", daemon=True)
-        self._thread.start()
+        # An interrupt after the start would leave a thread that nothing ends.
         _open.add(self)
+        self._thread.start()
 
     def close(self) -> None:
         """Draws the last state and ends the thread."""
