@@ -17,7 +17,7 @@ from chainframe._text import counted, without_secrets_of_urls
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.core import flag
 from chainframe.cli.export import OutputOptions, Terminated, destination, exit_code, sigterm_as_exception
-from chainframe.cli.messages import echo, echo_error, stats, text_of
+from chainframe.cli.messages import echo, echo_error, echo_failure, stats
 from chainframe.cli.options import result_options
 from chainframe.cli.param_types import Hashes, Line, Values
 from chainframe.cli.settings import SETTINGS, client
@@ -239,7 +239,7 @@ class _Call:
             echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(progress.target)}")
             return codes.TERMINATED if terminated else codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            echo_error(text_of(error) + _advice(error, progress.target))
+            echo_failure(error, _advice(error, progress.target))
             if isinstance(error, IncompleteResultError) and error.report is not None:
                 _print_refusals(error.report)
             return exit_code(error)

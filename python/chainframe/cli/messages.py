@@ -27,13 +27,20 @@ def echo_error(message: str) -> None:
     click.echo(shown(f"chainframe: {message}", sys.stderr), err=True)
 
 
-def text_of(error: Exception) -> str:
+def echo_failure(error: Exception, advice: str = "") -> None:
+    if isinstance(error, OSError) and not isinstance(error, ChainframeError):
+        codes.give_up_output()
+    echo_error(_text_of(error) + advice)
+
+
+def _text_of(error: Exception) -> str:
     if isinstance(error, ChainframeError):
         return in_shell(error)
     if not isinstance(error, OSError):
         return str(error)
-    codes.give_up_output()
-    return f"--output cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    problem = error.strerror or error
+    file = f": {error.filename}" if error.filename else ""
+    return f"--output cannot be written: {problem}{file}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from chainframe import ChainframeError
 from chainframe._text import counted
 from chainframe.cli import codes
 from chainframe.cli.export import exit_code
-from chainframe.cli.messages import echo, echo_error, stats, text_of
+from chainframe.cli.messages import echo, echo_error, echo_failure, stats
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.exports import Export, compact
 from chainframe.exports.layout import PARTITIONS
@@ -102,7 +102,7 @@ def _reporting(function: Callable[..., int]) -> Callable[..., int]:
             echo_error("interrupted")
             return codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            echo_error(text_of(error))
+            echo_failure(error)
             return exit_code(error)
 
     return reporting
