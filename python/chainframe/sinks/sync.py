@@ -358,11 +358,7 @@ def _begin(
         return None, Clear.NOTHING
     is_other = stored.form != form.stored()
     if reset or extent.rows == 0:
-        clear = Clear.NOTHING
-        if is_other:
-            clear = Clear.TABLE
-        elif reset:
-            clear = Clear.ROWS
+        clear = Clear.TABLE if is_other else Clear.ROWS if reset else Clear.NOTHING
         is_kept = clear is Clear.NOTHING and stored.rows == 0
         return stored if is_kept else None, clear
     if not stored.cursor:
