@@ -235,13 +235,14 @@ class ExportRequest:
     def _new_writer(self, store: Store, manifest: Manifest) -> ParquetWriter[Any]:
         is_followed = manifest.settled is not None and self._is_set
         query = self.query if manifest.cursor is None or is_followed else self._resumed(store, manifest.cursor)
+        order = self._order()
         options: dict[str, Any] = {
-            "order": self._order(),
+            "order": order,
             "columns": list(manifest.schema),
             "max_rows": self.max_rows_per_file,
             "encoding": self.encoding,
         }
-        is_new = manifest.cursor is None and self._order() == "by_height"
+        is_new = manifest.cursor is None and order == "by_height"
         if is_followed:
             followed = SetWriter(store, manifest, self.query, **options)
             followed.start_at(None if manifest.finished else series.cursor_of_earlier(manifest, self.directory))
@@ -254,9 +255,9 @@ class ExportRequest:
         height = height_of(manifest.since_watermark or [])
         if is_new and height is not None:
             query = query._from_height(height)  # noqa: SLF001 - of this package
-        if manifest.since_watermark and self._order() == "newest_first":
+        if manifest.since_watermark and order == "newest_first":
             return NewerWriter(store, manifest, query, **options)
-        if manifest.since_watermark and self._order() == "by_height":
+        if manifest.since_watermark and order == "by_height":
             return NewerRangeWriter(store, manifest, query, **options)
         return QueryWriter(store, manifest, query, **options)
 
