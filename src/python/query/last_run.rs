@@ -138,26 +138,26 @@ impl RunState {
     /// A sentence on the records that were fetched, if there are any.
     fn continuation(&self) -> Option<String> {
         let partial = self.kept();
-        let collected = partial.as_ref().filter(|partial| partial.checkpoint().is_some());
-        match collected.map(|partial| partial.read().len()) {
-            Some(0) => None,
-            Some(count) => Some(format!(
-                "{} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
-                     as error.partial and error.cursor",
-                kept(count)
-            )),
-            None if lock(&self.ready).as_ref().and_then(Ready::<RunSource>::checkpoint).is_some() => {
-                Some(STREAM_NOTE.into())
-            }
-            // Fetched for a batch that was not returned.
-            None => match partial.as_ref().map_or(0, |partial| partial.read().len()) {
-                0 => None,
-                count => Some(format!(
-                    "no record was returned: client.resume(error.cursor) begins again; {} in query.partial and error.partial",
-                    kept(count)
-                )),
-            },
+        let count = partial.as_ref().map_or(0, |partial| partial.read().len());
+        let is_collected = partial.is_some_and(|partial| partial.checkpoint().is_some());
+        if !is_collected && lock(&self.ready).as_ref().and_then(Ready::<RunSource>::checkpoint).is_some() {
+            return Some(STREAM_NOTE.into());
         }
+        if count == 0 {
+            return None;
+        }
+        let kept = kept(count);
+        Some(if is_collected {
+            format!(
+                "{kept} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
+                 as error.partial and error.cursor"
+            )
+        } else {
+            // Fetched for a batch that was not returned.
+            format!(
+                "no record was returned: client.resume(error.cursor) begins again; {kept} in query.partial and error.partial"
+            )
+        })
     }
 }
 
