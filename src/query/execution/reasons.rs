@@ -8,7 +8,7 @@ use crate::query::request::Query;
 use crate::query::snapshot::End;
 
 /// Reason of a list that cannot be shown to be complete.
-pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
+pub(super) const UNKNOWN_LENGTH: &str = "No response confirms how many records the list has: some may be missing.";
 
 /// The limit of a list of an address. A later start needs nothing that the API does not return.
 pub(super) fn last_year(query: &Query, consequence: &str) -> Message {

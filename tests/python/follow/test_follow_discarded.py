@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
-UNKNOWN_LENGTH = "The API does not report how many records the list has: some may be missing."
+UNKNOWN_LENGTH = "No response confirms how many records the list has: some may be missing."
 
 
 def row(number: int, height: int, fork: str = "") -> dict[str, str]:

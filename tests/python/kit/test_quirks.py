@@ -193,7 +193,7 @@ def test_13_a_list_without_counts_ends_with_its_first_short_page_and_is_incomple
         return Response(envelope([{"page": request.query["page"], "limit": "100", "data": rows[end - 100 : end]}]))
 
     server.on("blocks", page)
-    with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match="does not report how many records"):
+    with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match="confirms how many records"):
         records = client.blocks().collect()
     assert [block.height for block in records] == list(range(250))
     assert not records.report.complete

@@ -202,7 +202,7 @@ def test_list_continuing_below_the_result_window_is_measured_in_parts(
     estimate = server.client().address_transactions("0x1").estimate()
     assert estimate.limitations == [
         "The API returns only the last 12 months of an address; narrow the query with start_time=.",
-        "The API does not report how many records the list has: some may be missing.",
+        "No response confirms how many records the list has: some may be missing.",
     ]
     low, high = estimate.records_range
     if expected:

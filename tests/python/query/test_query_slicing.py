@@ -34,7 +34,7 @@ def test_list_continues_by_height_below_the_result_window(server: StrictServer, 
     read = server.client().address_transactions("0xa").collect()
     assert [record.tx_id for record in read] == [record["txId"] for record in records]
     assert not any("10000" in reason or "more may exist" in reason for reason in read.report.reasons)
-    assert any("does not report how many records" in reason for reason in read.report.reasons)
+    assert any("confirms how many records" in reason for reason in read.report.reasons)
     assert len(server.requests) < 21_050 / 50 * 1.3
 
 
@@ -60,7 +60,7 @@ def test_record_missed_above_the_result_window_is_not_called_complete(server: St
     read = client.address_transactions("0xa", start_height=1).collect()
     assert {f"0x{n}" for n in range(300, 0, -1)} - {record.tx_id for record in read} == {"0x150"}
     (reason,) = read.report.reasons
-    assert reason == "The API does not report how many records the list has: some may be missing."
+    assert reason == "No response confirms how many records the list has: some may be missing."
 
 
 @pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
