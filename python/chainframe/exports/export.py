@@ -328,7 +328,7 @@ def with_reasons_of(export: Export, earlier: Iterable[Location]) -> Export:
     incomplete = [report for report in reports if not report["complete"]]
     if not incomplete:
         return export
-    whole = {**finished_manifest(export.path).report, "complete": False}
+    whole: dict[str, Any] = {**finished_manifest(export.path).report, "complete": False}
     for name in ("reasons", "missing"):
         entries = [entry for report in [*incomplete, whole] for entry in report[name]]
         whole[name] = [entry for at, entry in enumerate(entries) if entry not in entries[:at]]
