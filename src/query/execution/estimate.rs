@@ -79,8 +79,10 @@ impl QueryStart {
         let num_slices = query.slices().count().saturating_sub(first);
         if num_slices == 0 || query.max_items() == Some(0) {
             let none = Bounds::exact(0);
+            // A range in which no block can be is known to be one after the search for its ends.
+            let requests = if self.query().max_items() == Some(0) { none } else { Bounds::exact(resolved.requests) };
             let limitations = report.read().reasons.to_vec();
-            return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
+            return Ok(Estimate { pages: none, requests, records: none, limitations, ..Estimate::default() });
         }
         if let Some(division) = self.resumed_from().and_then(|cursor| cursor.division.as_ref()) {
             let size = of_rest(query, division);

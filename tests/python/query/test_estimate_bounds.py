@@ -51,3 +51,20 @@ def test_count_of_records_that_contradict_the_arguments_is_not_exact(
     assert not estimate.is_exact
     assert estimate.records_range[0] == 0
     assert f"contradict {parameter}" in estimate.limitations[0]
+
+
+def test_search_that_finds_no_block_in_a_range_of_times_is_counted(server: StrictServer) -> None:
+    times = {height: 1_700_000_000_000 + 60_000 * height for height in (3, 2, 1)}
+    rows = [
+        {"txid": f"0x{height}", "height": str(height), "blockHash": f"0xb{height}", "transactionTime": str(time)}
+        for height, time in times.items()
+    ]
+    server.on("transactions", page_of("transactions", rows, limit="50"))
+    between = times[2] + 1_000
+    query = server.client().transactions(start_time=between, end_time=between)
+    estimate = query.estimate()
+    assert (estimate.records, estimate.pages, estimate.is_exact) == (0, 0, True)
+    assert len(server.requests) == 1
+    assert server.client().transactions(start_time=between, end_time=between).collect().report.requests == 1
+    assert (estimate.requests, estimate.requests_range) == (1, (1, 1))
+    assert server.client().transactions(start_time=between, end_time=between, max_items=0).estimate().requests == 0
