@@ -85,12 +85,11 @@ impl CachedRead {
         }
         let read_at = range.kept.as_ref().map_or(self.started, |kept| kept.read_at);
         self.keep_heights(run, records, range.newest.clone(), read_at).await;
-        match &range.kept {
-            Some(kept) if self.is_replaced(run, records, kept).await => {
-                run.report().add_contradiction(Message::new(REPLACED).hint(Hint::RunAgain));
-                run.report().update(|report| report.complete = false);
-            }
-            _ => {}
+        if let Some(kept) = &range.kept
+            && self.is_replaced(run, records, kept).await
+        {
+            run.report().add_contradiction(Message::new(REPLACED).hint(Hint::RunAgain));
+            run.report().update(|report| report.complete = false);
         }
         self.compare_shown(run, records, range.kept.as_ref().map(|kept| kept.low)).await;
         Ok(())
@@ -157,7 +156,7 @@ impl CachedRead {
     }
 
     /// Gives a reason if a result that was read lacks records that responses beside those of its lists showed.
-    /// The run has requested the heights from some on, `low` or a higher one.
+    /// `low` is the lowest height of a range of which the run has requested higher ones only.
     pub(super) async fn compare_shown(&self, run: &Run, records: &Records, low: Option<i64>) {
         if self.is_cut(records) || !run.report().read().complete {
             return;
