@@ -217,9 +217,9 @@ def _stream(path: Path | None, form: OutputFormat) -> Stream:
 
 
 def _is_device(path: Path) -> bool:
-    """True for what is written into: a pipe, a device, or an open file: /dev/stdout may be a link to any."""
+    """True for a pipe, a device, and an open file such as /dev/stdout: they are written into, and not replaced."""
     is_special = path.exists() and not path.is_file() and not path.is_dir()
-    # A folder in /dev may have files as any other: /dev/shm.
+    # Other files in /dev are files: /dev/shm is a folder in memory.
     is_open = str(path) in {"/dev/stdout", "/dev/stderr"} or path.parent == Path("/dev/fd")
     return is_special or is_open or path.parts[:2] == ("/", "proc")
 

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::forks::KEPT_BLOCKS;
 use crate::interface::Order;
-use crate::message::{Message, counted_are};
+use crate::message::{Hint, Message, counted_are};
 use crate::query::hashed::{HashedMap, HashedSet};
 
 const ABOVE_EARLIER: &str = "A record is above the last one of an earlier run, although the list is in descending order of \
                              heights: it may be one that was returned before.";
 
 const COPY_APART: &str = "A response is in descending order of heights but for a record that it lists again at another place: \
-                          the record may have been returned twice.";
+                          the record may have been returned twice";
 
 /// Latest blocks that are compared with those of later responses.
 const RECENT: usize = 1_024;
@@ -235,7 +235,7 @@ impl Heights {
 
     /// Why a record may have been returned twice.
     pub fn copy_apart(&self) -> Option<Message> {
-        self.has_copy_apart.then(|| COPY_APART.into())
+        self.has_copy_apart.then(|| Message::new(COPY_APART).hint(Hint::RunAgain))
     }
 
     /// Why blocks whose heights are not consecutive may lack some.

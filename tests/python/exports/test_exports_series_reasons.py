@@ -48,10 +48,13 @@ def test_opened_series_has_the_reasons_of_all_its_exports(server: StrictServer, 
 
 def test_interrupted_export_of_a_series_is_not_waited_for(server: StrictServer, tmp_path: Path) -> None:
     blocks, series = Blocks(server), tmp_path / "s"
-    blocks.lacking = 4
     with server.client() as client:
+        blocks.lacking = 2
+        client.blocks().to_parquet_series(series, settle=SETTLE)
+        blocks.newest, blocks.lacking = 20, 0
         export = client.blocks().to_parquet_series(series, settle=SETTLE)
     # The next one has just begun.
-    (series / "export-000001").mkdir()
-    assert Export.open(series) == export
-    assert not Export.open(series).complete
+    (series / "export-000002").mkdir()
+    assert export.complete
+    opened = Export.open(series)
+    assert (opened.path, opened.complete) == (export.path, False)

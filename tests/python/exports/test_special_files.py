@@ -157,7 +157,7 @@ def test_named_pipe_whose_writer_has_ended_is_read_by_its_descriptor(
 
 
 @pytest.mark.usefixtures("at_service")
-@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="Linux has such a folder")
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="only Linux has such a folder")
 def test_output_in_a_folder_of_dev_is_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     with TemporaryDirectory(dir="/dev/shm") as folder:
         output = Path(folder) / "blocks.parquet"
