@@ -3,10 +3,11 @@
 //!
 //! Evidence of a throttle: a repeated request brings a page, or a control request, for a page that had records, is empty
 //! as well. Evidence of nothing found: repeated requests are empty and a response to a request of the same time has
-//! records.
+//! records. Records that are new are weak evidence of a throttle: one part of a service may have them later than another.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::get_request::GetRequest;
@@ -28,6 +29,11 @@ const REPETITIONS_IF_THROTTLING: u32 = 4;
 const ROUTINE: u32 = 4;
 /// Wait before the repetition of a routine one. If it falls within a throttle as well, so do the responses of its time.
 const ROUTINE_WAIT: Duration = Duration::from_millis(100);
+/// Age up to which a part of a service may lack records that another part has.
+const NEW_RECORDS: Duration = Duration::from_secs(60 * 60);
+/// Time after which an empty response that new records disproved says nothing of later ones. A service that throttles so
+/// does it again within this time, if it is asked as often.
+const DOUBT: Duration = Duration::from_secs(10 * 60);
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +52,35 @@ pub(super) struct Control {
     pub request: GetRequest,
     /// Records that are the same whenever they are requested: those of a look-up or of one block.
     pub fixed: Option<Columns>,
+    pub age: Age,
+}
+
+/// Age of the records that disprove an empty response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    /// A part of the service may have lacked all of them.
+    New,
+    Old,
+}
+
+impl Age {
+    /// The age of records at a time. Those without a time are old.
+    pub fn of(columns: &Columns, now: SystemTime) -> Self {
+        let newest_old = DateTime::<Utc>::from(now - NEW_RECORDS).timestamp_millis();
+        let mut times = columns.times().peekable();
+        let has_times = times.peek().is_some();
+        if has_times && times.all(|time| time.is_some_and(|time| time > newest_old)) { Self::New } else { Self::Old }
+    }
+}
+
+/// Throttling by empty responses, as those that were disproved show it.
+#[derive(Debug, Default)]
+enum Throttling {
+    #[default]
+    Unseen,
+    /// New records disproved one, most recently at this time.
+    Suspected(Instant),
+    Seen,
 }
 
 /// Records that do not change, and what the control request for them returned.
@@ -63,8 +98,7 @@ struct EmptyState {
     control: Option<Control>,
     /// Latest time of sending of a request that returned records.
     last_records: Option<Instant>,
-    /// True once an empty response was disproved.
-    is_throttling: bool,
+    throttling: Throttling,
     /// True once a page object that counted none was disproved.
     has_false_counts: bool,
     confirmed: u32,
@@ -76,9 +110,17 @@ impl EmptyState {
         self.last_records.is_some_and(|records| records >= sent)
     }
 
+    fn is_throttling(&self) -> bool {
+        match self.throttling {
+            Throttling::Unseen => false,
+            Throttling::Suspected(at) => at.elapsed() < DOUBT,
+            Throttling::Seen => true,
+        }
+    }
+
     /// Repetitions before an empty response is believed, and the wait before the first of them.
     fn repetitions(&self) -> (u32, Duration) {
-        if self.is_throttling {
+        if self.is_throttling() {
             (REPETITIONS_IF_THROTTLING, FIRST_WAIT)
         } else if self.confirmed < ROUTINE {
             (REPETITIONS, FIRST_WAIT)
@@ -107,9 +149,13 @@ pub(super) enum Verdict {
 }
 
 impl EmptyResponses {
-    /// True if the service has throttled by empty responses.
-    pub fn is_throttling(&self) -> bool {
-        self.0.lock().is_throttling
+    /// True if the service has throttled by empty responses, or may have done so since `start`.
+    pub fn has_throttled_since(&self, start: Instant) -> bool {
+        match self.0.lock().throttling {
+            Throttling::Unseen => false,
+            Throttling::Suspected(at) => at >= start,
+            Throttling::Seen => true,
+        }
     }
 
     /// True if the service has throttled by page objects that count none: from then on they are repeated like responses that
@@ -121,7 +167,7 @@ impl EmptyResponses {
     /// True if empty responses are no sign of a throttle, as far as is known.
     pub(super) fn is_routine(&self) -> bool {
         let state = self.0.lock();
-        !state.is_throttling && state.confirmed >= ROUTINE
+        !state.is_throttling() && state.confirmed >= ROUTINE
     }
 
     /// Takes a response with records to a request sent at `sent`.
@@ -133,9 +179,16 @@ impl EmptyResponses {
         }
     }
 
-    /// Notes that an empty response was a throttle: its repetition was not empty, or the control request was.
-    pub(super) fn on_throttle(&self) {
-        self.0.lock().is_throttling = true;
+    /// Notes that an empty response was disproved: its repetition brought records of this age, or a control request for such
+    /// records was empty.
+    pub(super) fn on_disproved(&self, age: Age) {
+        let throttling = &mut self.0.lock().throttling;
+        match (age, &throttling) {
+            (Age::New, Throttling::Unseen | Throttling::Suspected(_)) => {
+                *throttling = Throttling::Suspected(Instant::now());
+            }
+            _ => *throttling = Throttling::Seen,
+        }
     }
 
     /// Notes that a page object that counted none was a throttle: a list has records where it said that there are none.
@@ -173,7 +226,7 @@ impl EmptyResponses {
     pub fn checks(&self) -> Checks {
         let state = self.0.lock();
         let (expected, _) = state.repetitions();
-        let (min, max) = if state.is_throttling {
+        let (min, max) = if state.is_throttling() {
             (REPETITIONS_IF_THROTTLING, REPETITIONS_IF_THROTTLING)
         } else {
             (ROUTINE_REPETITIONS, REPETITIONS)
@@ -202,9 +255,11 @@ impl EmptyResponses {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
     use crate::client::Expectation;
-    use crate::columns::Projection;
+    use crate::columns::{ColumnsBuilder, Projection};
     use crate::interface::ENDPOINTS;
 
     fn control() -> Option<Control> {
@@ -217,7 +272,7 @@ mod tests {
             projection: Projection::ALL,
         };
         let request = GetRequest { endpoint: &ENDPOINTS[0], target: "/".into(), expectation };
-        Some(Control { request, fixed: None })
+        Some(Control { request, fixed: None, age: Age::Old })
     }
 
     /// Repetitions until a request at `sent` is believed or compared with a control request.
@@ -258,9 +313,41 @@ mod tests {
         assert!(responses.is_routine());
         assert_eq!(repetitions(&responses, now).0, ROUTINE_REPETITIONS);
         assert_eq!(responses.checks(), Checks { min: 1, expected: 2, max: 3 });
-        responses.on_throttle();
-        assert!(!responses.is_routine() && responses.is_throttling());
+        responses.on_disproved(Age::Old);
+        assert!(!responses.is_routine() && responses.has_throttled_since(Instant::now()));
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);
         assert_eq!(responses.checks(), Checks { min: 4, expected: 5, max: 5 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_records_cast_doubt_for_a_while() {
+        let (responses, start) = (EmptyResponses::default(), Instant::now());
+        responses.on_disproved(Age::New);
+        tokio::time::advance(DOUBT / 2).await;
+        let later = Instant::now();
+        assert!(responses.has_throttled_since(start) && !responses.has_throttled_since(later));
+        assert_eq!(repetitions(&responses, later).0, REPETITIONS_IF_THROTTLING);
+        tokio::time::advance(DOUBT / 2).await;
+        assert!(responses.has_throttled_since(start));
+        assert_eq!(repetitions(&responses, later).0, REPETITIONS);
+        responses.on_disproved(Age::Old);
+        responses.on_disproved(Age::New);
+        assert!(responses.has_throttled_since(Instant::now()));
+        assert_eq!(repetitions(&responses, later).0, REPETITIONS_IF_THROTTLING);
+    }
+
+    #[test]
+    fn records_are_new_if_all_of_them_are() {
+        let record = ENDPOINTS.iter().map(|endpoint| endpoint.record()).find(|record| record.time().is_some()).unwrap();
+        let now = DateTime::from_timestamp(10_000_000, 0).unwrap();
+        let age = |minutes: &[i64]| {
+            let mut rows = ColumnsBuilder::new(record, minutes.len());
+            for ago in minutes {
+                rows.append_time(record.time().unwrap(), (now - TimeDelta::minutes(*ago)).timestamp_millis());
+                rows.finish_row();
+            }
+            Age::of(&rows.finish(), now.into())
+        };
+        assert_eq!([age(&[0, 59]), age(&[0, 60]), age(&[])], [Age::New, Age::Old, Age::Old]);
     }
 }

@@ -49,7 +49,7 @@ pub use attempt::Fetched;
 pub use cache_checks::CacheChecks;
 pub use concurrency::Concurrency;
 pub use credentials::{Credentials, Secret};
-pub use empty::{BelievedEmpty, EmptyResponses};
+pub use empty::{Age, BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};
 pub use get_request::{Expectation, GetRequest};

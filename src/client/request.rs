@@ -8,12 +8,13 @@ use tokio::time::Instant;
 
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
-use super::empty::{BelievedEmpty, Control, RepeatedPage, Verdict};
+use super::empty::{Age, BelievedEmpty, Control, RepeatedPage, Verdict};
 use super::error::{Error, Phase};
 use super::get_request::{Expectation, GetRequest};
 use super::log::{self, Level};
 use super::retry::{Policy, RetryDecision};
 use super::send::Admission;
+use crate::columns::Columns;
 use crate::decode::Page;
 use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
@@ -66,7 +67,7 @@ impl Client {
         if fetched.believed_empty == Some(BelievedEmpty::Repeated) {
             return Some((fetched.sent, fetched.replayed));
         }
-        self.inner.shared.empty_responses.on_throttle();
+        self.inner.shared.empty_responses.on_disproved(self.age_of(&fetched.page.columns));
         None
     }
 
@@ -140,25 +141,32 @@ impl Client {
             || expectation.is_counted_empty(page) && self.inner.shared.empty_responses.has_false_counts()
     }
 
+    /// The age of records. A recording does not say when it was made: all of its records are old.
+    pub fn age_of(&self, records: &Columns) -> Age {
+        if self.only_replays() { Age::Old } else { Age::of(records, self.now()) }
+    }
+
     /// Notes the response to a request, and what it shows of empty responses before it.
     fn on_page(&self, request: &GetRequest, attempts: &Attempts, fetched: &Fetched) {
         let empty_responses = &self.inner.shared.empty_responses;
+        let age = self.age_of(&fetched.page.columns);
         if fetched.page.columns.rows() > 0 {
             // The first page of a list has records as long as the list does.
             let expectation = Expectation { must_have_rows: true, ..request.expectation };
             let is_first = expectation.page == 1;
             let fixed = expectation.is_fixed.then(|| fetched.page.columns.clone());
-            let control = is_first.then(|| Control { request: GetRequest { expectation, ..request.clone() }, fixed });
+            let request = GetRequest { expectation, ..request.clone() };
+            let control = is_first.then_some(Control { request, fixed, age });
             empty_responses.on_records(control, fetched.sent);
             if attempts.was_emptied {
-                empty_responses.on_throttle();
+                empty_responses.on_disproved(age);
             }
             if attempts.was_denied {
                 empty_responses.on_false_count();
             }
         }
         if let Some(empty) = attempts.first_empty {
-            empty_responses.on_throttle();
+            empty_responses.on_disproved(age);
             if !fetched.replayed {
                 self.limiter().confirm_suspicion(empty);
             }
@@ -222,7 +230,7 @@ impl Client {
     /// Requests a page that had records, to see whether the service returns records now. Returns what it had and has, if
     /// that stays the same.
     pub(super) async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) -> Option<RepeatedPage> {
-        let Control { request, fixed } = control;
+        let Control { request, fixed, age } = control;
         let empty_responses = &self.inner.shared.empty_responses;
         let Ok(admission) = self.admit(&request.target, false).await else {
             empty_responses.discard_control();
@@ -236,7 +244,7 @@ impl Client {
                 return fixed.clone().map(|before| RepeatedPage { before, after: fetched.page.columns });
             }
             Err(FailedAttempt { error: Error::Empty { .. }, .. }) => {
-                empty_responses.on_throttle();
+                empty_responses.on_disproved(*age);
                 empty_responses.discard_control();
             }
             Err(_) => empty_responses.discard_control(),

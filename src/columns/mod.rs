@@ -192,6 +192,15 @@ impl Columns {
         heights.into_iter().flatten()
     }
 
+    /// Times of the rows, in Unix milliseconds; none if the records have no time, or it was not decoded.
+    pub fn times(&self) -> impl Iterator<Item = Option<i64>> + '_ {
+        let times = self.record.time().and_then(|column| match &self.columns[column] {
+            Column::Time(times) => Some(times),
+            _ => None,
+        });
+        times.into_iter().flatten()
+    }
+
     pub fn kind(&self, index: usize) -> Kind {
         self.record.fields[index].kind
     }

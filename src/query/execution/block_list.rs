@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fetch::fetch;
 use super::height_search::TimedBlock;
 use crate::client::{Client, Error};
-use crate::columns::{Column, Columns};
+use crate::columns::Columns;
 use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, endpoint};
 use crate::query::request::{Arg, Options, Query, ShownRecords};
@@ -110,13 +110,7 @@ pub(super) fn shown_records(query: &Query, report: &SharedReport) -> ShownRecord
 
 /// Times of the blocks in a page, by height.
 pub(super) fn blocks(columns: &Columns) -> BTreeMap<i64, i64> {
-    let record = columns.record();
-    match (record.height().map(|index| columns.column(index)), record.time().map(|index| columns.column(index))) {
-        (Some(Column::Integer(heights)), Some(Column::Time(times))) => {
-            heights.iter().zip(times.iter()).filter_map(|(height, time)| Some((height?, time?))).collect()
-        }
-        _ => BTreeMap::new(),
-    }
+    columns.heights().zip(columns.times()).filter_map(|(height, time)| Some((height?, time?))).collect()
 }
 
 /// Hash of the block of a row. Zeros in place of a hash are those of any block.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::client::{BelievedEmpty, EmptyResponses, GetRequest};
 
 /// Requests with empty responses that are kept, to be sent again once a page with records is known.
@@ -10,8 +12,10 @@ const KEPT_REQUESTS: usize = 1 << 10;
 pub(super) const UNCONFIRMED: u64 = 1;
 
 /// Empty responses that were taken to mean that nothing was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BelievedResponses {
+    /// Start of the run.
+    started: Instant,
     confirmed: u64,
     pub unconfirmed: u64,
     /// The requests of these, until they are sent again.
@@ -23,6 +27,10 @@ pub(super) struct BelievedResponses {
 }
 
 impl BelievedResponses {
+    pub fn new(started: Instant) -> Self {
+        Self { started, confirmed: 0, unconfirmed: 0, to_confirm: Vec::new(), counted: 0, known: None }
+    }
+
     pub fn are_doubtful(&self) -> bool {
         self.unconfirmed > UNCONFIRMED || self.are_disproved()
     }
@@ -30,7 +38,7 @@ impl BelievedResponses {
     /// True if the service has throttled by responses like these.
     pub fn are_disproved(&self) -> bool {
         self.known.as_ref().is_some_and(|known| {
-            known.is_throttling() && self.confirmed + self.unconfirmed > 0
+            known.has_throttled_since(self.started) && self.confirmed + self.unconfirmed > 0
                 || known.has_false_counts() && self.counted > 0
         })
     }
@@ -39,7 +47,7 @@ impl BelievedResponses {
     fn can_be_confirmed(&self) -> bool {
         self.unconfirmed > UNCONFIRMED
             && self.to_confirm.len() as u64 == self.unconfirmed
-            && self.known.as_ref().is_some_and(|known| known.has_control() && !known.is_throttling())
+            && self.known.as_ref().is_some_and(|known| known.has_control() && !known.has_throttled_since(self.started))
     }
 
     pub fn add(&mut self, known: &Arc<EmptyResponses>, response: BelievedEmpty, request: GetRequest) {

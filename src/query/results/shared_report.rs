@@ -73,14 +73,15 @@ impl Default for SharedReport {
 impl SharedReport {
     /// Report of a run that starts, with reasons and missing hashes of the run it resumes.
     pub(in crate::query) fn start(reasons: Vec<Message>, missing: Vec<String>) -> Self {
+        let started = Instant::now();
         let state = ReportState {
             report: Report::default(),
             seen_reasons: HashSet::new(),
             is_of_follower: false,
             contradictions: Vec::new(),
-            started: Instant::now(),
+            started,
             finished: false,
-            believed: BelievedResponses::default(),
+            believed: BelievedResponses::new(started),
             identified: Identified::default(),
             shown: ShownRecords::default(),
             lookups: Lookups::default(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -225,6 +226,27 @@ def test_a_throttle_is_counted_once_a_repetition_shows_it(server: StrictServer) 
     assert before is not None
     assert after.rate is not None
     assert after.rate < before
+
+
+@pytest.mark.parametrize("age", [timedelta(), timedelta(days=1)], ids=str)
+def test_a_record_that_a_part_of_the_service_may_not_have_had_yet_is_no_reason_for_later_runs(
+    server: StrictServer, age: timedelta
+) -> None:
+    time = str(round((datetime.now(UTC) - age).timestamp() * 1_000))
+    row = {"txId": "0x1", "logIndex": "0", "transactionTime": time}
+    server.on("logs", Response(envelope([])), Response(envelope([row])), Response(envelope([])))
+    with server.client(deadline=2) as client:
+        assert len(client.logs(["0x1"]).collect()) == 1
+        assert client.logs(["0x2"]).collect().report.complete == (not age)
+
+
+def test_a_run_in_which_a_new_record_came_late_has_a_reason_for_other_empty_responses(server: StrictServer) -> None:
+    time = str(round(datetime.now(UTC).timestamp() * 1_000))
+    row = {"txId": "0x1", "logIndex": "0", "transactionTime": time}
+    server.on("logs", Response(envelope([])), Response(envelope([row])), Response(envelope([])))
+    with server.client(deadline=2, concurrency=1) as client:
+        report = client.logs(["0x1", "0x2"]).collect().report
+    assert "responses were empty" in report.reasons[0]
 
 
 @pytest.mark.parametrize("more", [0, 1])
