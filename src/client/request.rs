@@ -71,6 +71,16 @@ impl Client {
         None
     }
 
+    /// True if a page has no records still. Calls `on_send` for every attempt.
+    pub async fn is_empty_still(&self, request: &GetRequest, on_send: &(dyn Fn() + Sync)) -> Result<bool, Error> {
+        let attempts = Attempts { is_last: true, ..Attempts::default() };
+        match self.get_after(attempts, request, on_send).await {
+            Ok(fetched) => Ok(fetched.page.columns.rows() == 0),
+            Err(error) if error.is_absent_block() => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn get_after(
         &self,
         mut attempts: Attempts,

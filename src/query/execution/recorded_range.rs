@@ -64,14 +64,19 @@ impl RecordedRange {
     }
 }
 
-/// The arguments, as a request that is never sent.
 fn request(query: &Query) -> Result<Request, Error> {
+    request_of_facts(query, [])
+}
+
+/// The arguments, as a request that is never sent, with parameters that tell its facts from others.
+pub(super) fn request_of_facts<const N: usize>(query: &Query, more: [(&str, &str); N]) -> Result<Request, Error> {
     let mut params = BTreeMap::from([("chainShortName".to_owned(), query.chain().to_owned())]);
     for (name, value) in query.canonical_args()? {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let sent_name = query.endpoint().param(&name).map(sent_name);
         params.insert(sent_name.map_or(name, str::to_owned), text);
     }
+    params.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let path = query.client().settings().deployment.expand(query.endpoint().path);
     Ok(Request::facts(path, params))
 }

@@ -2,6 +2,7 @@
 
 mod deliver;
 mod divide;
+mod gaps;
 mod list_run;
 mod output;
 mod resume;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use divide::Dividing;
+use gaps::Gaps;
 pub(super) use output::MAX_REREADS;
 use output::RunOutput;
 pub(super) use resume::KnownPage;
@@ -48,6 +50,7 @@ pub struct Run {
     /// Notified by each request that has its response.
     responses: Arc<Notify>,
     current: CurrentSlice,
+    gaps: Gaps,
     next_slice: u64,
     observed: Observed,
     /// Reading of a list beyond the result window.
@@ -117,6 +120,7 @@ impl Run {
             fetchers: VecDeque::new(),
             responses: Arc::default(),
             current: CurrentSlice::default(),
+            gaps: Gaps::default(),
             next_slice: 0,
             dividing: Dividing::of(start),
             sizes: SliceSizes::default(),
@@ -324,8 +328,7 @@ impl Run {
             self.skip_final_look();
             self.send_requests();
             let Some(fetcher) = self.fetchers.front_mut() else {
-                self.finish();
-                return Ok(None);
+                return self.end_run().await;
             };
             let responses = self.responses.clone();
             let response = tokio::select! {
@@ -343,7 +346,7 @@ impl Run {
                 Ok(NextResponse::Page(request, page)) => (request, page),
                 Ok(NextResponse::BeyondWindow) => continue,
                 Ok(NextResponse::None) if self.conclude(is_stopped)? => continue,
-                Ok(NextResponse::None) => return Ok(None),
+                Ok(NextResponse::None) => return self.end_run().await,
                 Err(error) => return Err(error),
             };
             let Some(page) = self.on_response(request, page)? else { continue };
@@ -361,7 +364,14 @@ impl Run {
         if self.split(&request, &page) {
             return Ok(None);
         }
+        self.note_gap(&request, &page);
         process::long_if(page.columns.copied_size(), || self.deliver(request, page))
+    }
+
+    async fn end_run(&mut self) -> Result<Option<Page>, Error> {
+        self.look_at_gaps().await?;
+        self.finish();
+        Ok(None)
     }
 
     /// True if the response of the next page has arrived.

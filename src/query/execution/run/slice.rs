@@ -82,7 +82,6 @@ impl Run {
             for reason in contradictions(&self.query, fetcher) {
                 self.output.report.add_contradiction(reason);
             }
-            self.finish();
             return Ok(false);
         }
         if self.dividing.is_cut() {
