@@ -49,14 +49,22 @@ fn record_that_is_gone_below_a_returned_one_of_its_chain_is_a_reason() {
 
 #[test]
 fn record_that_only_a_discarded_reading_returned_below_one_of_its_chain_is_a_reason() {
-    let mut discarded = ListAudit::new(LIST, 0, &[]);
-    take(&mut discarded, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (9, 5, 5)]), 2).unwrap();
-    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
-    let rows = Page(vec![(1, 8, 8), (2, 6, 6), (3, 4, 4)]);
-    take(&mut audit, 1, &rows, 1).unwrap();
-    look(&mut audit, &rows, 1).unwrap();
-    assert!(!audit.is_open(&WHOLE));
-    assert!(doubts(&audit).contains("showed a record of height 5 below"));
+    // The record is the last one of its page, or the first one.
+    for above in [&[(1, 8, 8), (2, 6, 6)][..], &[(1, 8, 8), (2, 7, 7), (4, 6, 6)]] {
+        let list_with = |record| [above, &[record]].concat();
+        let read = |mut audit: ListAudit, list: &[_]| {
+            for (number, rows) in (1..).zip(list.chunks(3)) {
+                take(&mut audit, number, &Page(rows.to_vec()), list.len().div_ceil(3) as u64).unwrap();
+            }
+            audit
+        };
+        let discarded = read(ListAudit::new(LIST, 0, &[]), &list_with((9, 5, 5)));
+        let list = list_with((3, 4, 4));
+        let mut audit = read(ListAudit::new(LIST, 0, &[]).after_discarded(discarded), &list);
+        look(&mut audit, &Page(list), 1).unwrap();
+        assert!(!audit.is_open(&WHOLE));
+        assert!(doubts(&audit).contains("showed a record of height 5 below"), "{above:?}");
+    }
 }
 
 #[test]
