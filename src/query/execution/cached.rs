@@ -17,15 +17,18 @@ mod list_run;
 mod read;
 mod settled;
 
-use super::kept_chain::{cache_of, highest_block_of};
+use super::block_list::shown_records;
+use super::kept_chain::{KeptChain, cache_of, highest_block_of};
 use super::query_start::QueryStart;
+use super::reasons::lacks_shown;
 use super::run::Run;
 use crate::cache::{Anchor, Cache};
 use crate::client::Error;
 use crate::columns::Columns;
+use crate::query::request::{Members, Query};
 use crate::query::results::{CacheUse, Partial, Records, Report};
 use list_run::CachedList;
-use read::CachedRead;
+use read::{CachedRead, key_of};
 
 /// State of a transaction that is not in a block yet, or may leave it.
 const PENDING: &str = "pending";
@@ -55,9 +58,8 @@ async fn read(run: &mut Run) -> Result<Records, Error> {
 
 async fn through(cache: Cache, start: &QueryStart, run: &mut Run) -> Result<Records, Error> {
     run.report().update(|report| report.cache = Some(CacheUse::default()));
-    if start.query().members().is_some() {
-        // Each of its lists is a `CachedList`.
-        return read(run).await;
+    if let Some(members) = start.query().members() {
+        return read_set(&cache, members, start.query(), run).await;
     }
     let Some(mut reading) = CachedRead::new(cache, start, run)? else { return read(run).await };
     if let Some(records) = reading.known(run).await? {
@@ -69,6 +71,29 @@ async fn through(cache: Cache, start: &QueryStart, run: &mut Run) -> Result<Reco
     let records = run.partial().read();
     reading.finish(run, &records).await?;
     Ok(records)
+}
+
+/// Reads the lists of a set, each of which is a `CachedList`.
+async fn read_set(cache: &Cache, members: &Members, query: &Query, run: &mut Run) -> Result<Records, Error> {
+    run.share_shown();
+    let report = run.report().clone();
+    let key = key_of(&QueryStart::from(query.member(0)))?;
+    let chain = KeptChain { cache, key: &key, query, report: &report };
+    let records = read(run).await?;
+    if lacks_shown_records(members, run, &records) {
+        chain.discard().await;
+        report.add_contradiction(lacks_shown(""));
+        report.update(|report| report.complete = false);
+    }
+    Ok(records)
+}
+
+/// True if the lists of blocks lack records that responses of the cache showed, also after the list was read.
+fn lacks_shown_records(members: &Members, run: &Run, records: &Records) -> bool {
+    let heights = members.heights().chain(records.heights().flatten()).collect();
+    let is_whole = run.query().max_items().is_none();
+    let shown = shown_records(run.query(), run.report()).of(&heights);
+    is_whole && lacking::lacks_shown(records, &shown, i64::MIN..=i64::MAX)
 }
 
 /// True if a transaction is pending, or has not reached the other chain.

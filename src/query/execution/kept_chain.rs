@@ -42,6 +42,23 @@ pub(super) fn note(report: &SharedReport, reason: impl Into<Message>) {
     report.update(|report| report.cache.get_or_insert_default().reason = Some(reason));
 }
 
+/// Outcome of a comparison of a settled block with the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    /// The chain still has it, as of this time.
+    Unchanged(i64),
+    /// Another block has its height.
+    Replaced,
+    /// No block is shown at its height.
+    Absent,
+}
+
+impl Compared {
+    fn unchanged_at(self) -> Option<i64> {
+        if let Self::Unchanged(at) = self { Some(at) } else { None }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(super) struct KeptChain<'a> {
     pub cache: &'a Cache,
@@ -92,7 +109,7 @@ impl KeptChain<'_> {
                 return Some(kept);
             }
             // The query does not fail with it: its result is complete.
-            self.compared(&kept).await.ok().flatten()?;
+            self.compared(&kept).await.ok()?.unchanged_at()?;
         }
         self.raise_anchor(found).await;
         self.anchor().await
@@ -109,12 +126,11 @@ impl KeptChain<'_> {
         if is_shared && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor) {
             return Ok(Some((anchor, at)));
         }
-        Ok(self.compared(&anchor).await?.map(|at| (anchor, at)))
+        Ok(self.compared(&anchor).await?.unchanged_at().map(|at| (anchor, at)))
     }
 
-    /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
-    /// kept of the service is removed.
-    pub async fn compared(&self, anchor: &Anchor) -> Result<Option<i64>, Error> {
+    /// Requests the block of the anchor. If the chain has another one, all that is kept of the service is removed.
+    pub async fn compared(&self, anchor: &Anchor) -> Result<Compared, Error> {
         let client = self.query.client();
         let at = now(client);
         let found = self.block(anchor.height).await?;
@@ -123,10 +139,10 @@ impl KeptChain<'_> {
             if found.is_some() || fetch_newest_rows(self.query, self.report).await?.rows() > 0 {
                 self.discard().await;
             }
-            return Ok(None);
+            return Ok(if found.is_some() { Compared::Replaced } else { Compared::Absent });
         }
         client.cache_checks().add(self.query.chain(), anchor.clone(), at);
-        Ok(Some(at))
+        Ok(Compared::Unchanged(at))
     }
 
     /// Requests the block of a height.

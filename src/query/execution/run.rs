@@ -288,6 +288,13 @@ impl Run {
         matches!(self.stage, RunStage::OfSet(_))
     }
 
+    /// Has the report of a set show what the requests of the cache for its lists show.
+    pub(super) fn share_shown(&self) {
+        if let RunStage::OfSet(set) = &self.stage {
+            self.output.report.share_shown(&set.shared().shown);
+        }
+    }
+
     pub fn report(&self) -> &SharedReport {
         &self.output.report
     }

@@ -153,6 +153,10 @@ impl Set {
         set
     }
 
+    pub fn shared(&self) -> &SharedHeights {
+        &self.shared
+    }
+
     /// Opens one list, and the others once it has returned a page or ended: the caller may need no other.
     pub fn begin_with_one_list(&mut self, begin: Begin) {
         self.begin_at_once = Some(begin);

@@ -13,7 +13,7 @@ use super::height_search::TimedBlock;
 use crate::client::Error;
 use crate::process::PerProcess;
 use crate::query::follow::ChainHead;
-use crate::query::results::{Cursor, SearchState, TimePosition};
+use crate::query::results::{Cursor, SearchState, SharedShown, TimePosition};
 
 /// Time for which lists begin with what an earlier run has found: a reorganization may move positions near the head.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(5);
@@ -26,6 +26,8 @@ pub(super) struct SharedHeights {
     pub blocks: Shared<i64, Found<Option<TimedBlock>>>,
     /// The head of the chain as followers know it.
     pub heads: Shared<(), Option<ChainHead>>,
+    /// Records that responses beside those of the lists showed, where a cache is used.
+    pub shown: SharedShown,
     /// State of the searches of an earlier run of the set, and the time at which it was taken over.
     search: Option<(Arc<SearchState>, Instant)>,
 }

@@ -286,6 +286,11 @@ impl Query {
         !is_of_one_block && !self.has_slice_per_height()
     }
 
+    /// Height of the one block whose list this is, if it is requested by its height.
+    pub(in crate::query) fn height(&self) -> Option<i64> {
+        self.filters.sent.iter().find(|(wire, _)| *wire == "height").and_then(|(_, height)| height.parse().ok())
+    }
+
     /// Wire name of the filter that bounds a list above by height, where there is one.
     fn height_bound_param(&self) -> Option<&'static str> {
         let param = self.endpoint.params.iter().find(|param| param.name == "end_height")?;

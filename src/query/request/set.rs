@@ -28,6 +28,14 @@ pub struct Members {
     pub digest: Arc<str>,
 }
 
+impl Members {
+    /// Heights whose lists these are.
+    pub(in crate::query) fn heights(&self) -> impl Iterator<Item = i64> + '_ {
+        let values = if self.name == "height" { &self.sent[..] } else { &[] };
+        values.iter().filter_map(|height| height.parse().ok())
+    }
+}
+
 /// Parameters that have several values and are no look-ups of hashes.
 fn parameters<'a>(endpoint: &'a Endpoint, args: &'a [(String, Arg)]) -> impl Iterator<Item = &'static str> + 'a {
     let lists = args.iter().filter(|(_, arg)| matches!(arg, Arg::List(_)));

@@ -1,6 +1,6 @@
 //! `ShownRecords`: records that responses of a run showed beside those of the lists that it reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,12 @@ impl ShownRecords {
         for (height, record) in other.between(i64::MIN..=i64::MAX) {
             self.add(height, record);
         }
+    }
+
+    /// The records of some heights.
+    pub fn of(&self, heights: &BTreeSet<i64>) -> Self {
+        let known = self.0.iter().filter(|(height, _)| heights.contains(height));
+        Self(known.map(|(height, records)| (*height, records.clone())).collect())
     }
 
     pub fn is_empty(&self) -> bool {

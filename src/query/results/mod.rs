@@ -39,5 +39,5 @@ pub(super) use sealed::Sealed;
 pub(super) use search_state::{Floor, SearchState, ShownBlock, TimePosition};
 pub(super) use seen::{ANY_LIST, SeenLog, SeenRecord};
 pub(super) use set_cursor::{SetCursor, bits_of};
-pub use shared_report::SharedReport;
+pub use shared_report::{SharedReport, SharedShown};
 pub use verdicts::{Verdict, Verdicts};

@@ -24,6 +24,9 @@ const EMPTY_RESPONSES: &str = "Some responses were empty; some services throttle
 /// Reason of a run with texts that are not as they were sent.
 const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
 
+/// Records that several reports may have.
+pub type SharedShown = Arc<ForkSafeMutex<ShownRecords>>;
+
 /// A report that a run updates while others read it.
 #[derive(Clone, Debug)]
 pub struct SharedReport {
@@ -42,7 +45,7 @@ struct ReportState {
     believed: BelievedResponses,
     identified: Identified,
     /// Records that responses beside those of the lists showed.
-    shown: ShownRecords,
+    shown: SharedShown,
     lookups: Lookups,
     /// Contradiction that ended the run, until its caller has the error.
     untaken: Option<Message>,
@@ -83,7 +86,7 @@ impl SharedReport {
             finished: false,
             believed: BelievedResponses::new(started),
             identified: Identified::default(),
-            shown: ShownRecords::default(),
+            shown: SharedShown::default(),
             lookups: Lookups::default(),
             untaken: None,
         };
@@ -221,7 +224,8 @@ impl SharedReport {
     /// Adds records of a response beside those of the lists.
     pub(in crate::query) fn add_shown(&self, columns: &Columns) {
         let rows = KeyedRows::new(columns);
-        let shown = &mut self.lock().shown;
+        let shown = self.lock().shown.clone();
+        let mut shown = shown.lock();
         for row in 0..rows.len() {
             if let Some(height) = rows.height(row) {
                 shown.add(height, ShownRecord { key: rows.key(row), block: rows.block(row) });
@@ -230,12 +234,19 @@ impl SharedReport {
     }
 
     pub(in crate::query) fn shown(&self) -> ShownRecords {
-        self.lock().shown.clone()
+        let shown = self.lock().shown.clone();
+        let shown = shown.lock();
+        shown.clone()
+    }
+
+    /// Has the records in common with other reports from now on.
+    pub(in crate::query) fn share_shown(&self, shown: &SharedShown) {
+        self.lock().shown = shown.clone();
     }
 
     /// Forgets these records: the chain has changed.
     pub(in crate::query) fn forget_shown(&self) {
-        self.lock().shown = ShownRecords::default();
+        *self.lock().shown.lock() = ShownRecords::default();
     }
 
     /// Takes the look-ups that the run before this one had received and not returned.

@@ -130,7 +130,12 @@ def is_read(request: Request) -> bool:
     return request.query["limit"] != "1"
 
 
-KEPT_QUERIES = {"range": ({"start_height": 45, "end_height": 60}, "0x600", 32), "block": ({"height": 30}, "0x300", 2)}
+KEPT_QUERIES: dict[str, tuple[Row, str, int]] = {
+    "range": ({"start_height": 45, "end_height": 60}, "0x600", 32),
+    "block": ({"height": 30}, "0x300", 2),
+    # The highest block is the one that is compared.
+    "blocks": ({"height": [20, 30, 10]}, "0x300", 6),
+}
 
 
 @pytest.mark.parametrize("kind", KEPT_QUERIES)
@@ -157,6 +162,19 @@ def test_record_that_only_the_requests_of_the_cache_show_is_a_reason(
     assert len(records) == count - 1
     assert "lacks records that another response showed" in str(records.report.reasons)
     assert not records.report.complete
+
+
+@pytest.mark.parametrize("heights", [[40, 60], [60, 40], [20, 40, 60]], ids=str)
+@pytest.mark.parametrize("lost", [["0x600"], ["0x600", "0x601"]], ids=["record", "block"])
+def test_record_that_requests_of_the_cache_show_is_a_reason_for_a_set_of_blocks(
+    server: StrictServer, tmp_path: Path, heights: list[int], lost: list[str]
+) -> None:
+    chain = Hiding(server, lost[0], hides=lambda request: "height" in request.query)
+    chain.part.lose(lost[-1])
+    records = read(server, tmp_path, {"height": heights})
+    assert len(records) == 2 * len(heights) - len(lost)
+    assert "lacks records that another response showed" in str(records.report.reasons)
+    assert not read(server, tmp_path, {"height": heights}).report.complete
 
 
 def test_record_that_the_last_request_of_the_cache_shows_is_a_reason(server: StrictServer, tmp_path: Path) -> None:

@@ -253,3 +253,25 @@ def test_one_comparison_shows_that_the_chain_of_a_set_has_changed(tmp_path: Path
         # The comparison of one list does not remove the records of the new chain that another list has kept.
         assert len(cache.entries()) == len(heights)
         assert service.client(cache=cache).blocks(height=heights).collect().report.requests <= 1
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_empty_list_of_a_set_is_a_reason_where_others_show_the_chain_that_is_kept(tmp_path: Path) -> None:
+    nothing = {"json": {"code": "0", "msg": "", "data": []}}
+    emptied: set[str | None] = set()
+
+    def respond(request: LoggedRequest) -> Any:
+        params = request["params"]
+        # Nor does the service show the block by which a reorganization is noticed.
+        is_of_block = bool(emptied) and "height" in params
+        return nothing if is_of_block or params.get("tokenContractAddress") in emptied else None
+
+    with LocalService(transactions=1_500, seed=7, simulated=True, respond=respond) as service:
+        tokens = names(service)[0][:3]
+        cache = cf.Cache(tmp_path, settle=4)
+        whole = service.client(cache=cache).token_transfers(tokens).collect()
+        emptied.add(tokens[1])
+        read = service.client(cache=cache).token_transfers(tokens).collect()
+    assert len(read) == sum(record.queried != [tokens[1]] for record in whole) < len(whole)
+    assert "of this result that the API does not return any more" in str(read.report.reasons)
+    assert not read.report.complete

@@ -9,7 +9,7 @@ use crate::columns::Projection;
 use crate::interface::{RecordType, ResultLimit};
 use crate::message::Message;
 use crate::query::evidence::{Evidence, Part};
-use crate::query::execution::kept_chain::{KeptChain, READ_DURING_REMOVAL, key, note, now};
+use crate::query::execution::kept_chain::{Compared, KeptChain, READ_DURING_REMOVAL, key, note, now};
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::reasons::age_limit;
 use crate::query::execution::run::{Run, evidence_of};
@@ -81,7 +81,7 @@ fn has_small_pages(query: &Query) -> bool {
 }
 
 /// Key of the result of a query.
-fn key_of(start: &QueryStart) -> Result<Key, Error> {
+pub(super) fn key_of(start: &QueryStart) -> Result<Key, Error> {
     let options = start.query().options();
     let mut asked = start.canonical_json()?;
     asked["exclude_undated"] = options.exclude_undated.into();
@@ -92,6 +92,7 @@ fn key_of(start: &QueryStart) -> Result<Key, Error> {
 pub(super) struct CachedRead {
     pub cache: Cache,
     pub query: Query,
+    is_of_set: bool,
     pub key: Key,
     pub record: &'static RecordType,
     /// When it began, in Unix milliseconds.
@@ -116,12 +117,17 @@ impl CachedRead {
                 return Ok(None);
             }
         };
+        let shared = start.shared_heights();
+        if let Some(shared) = &shared {
+            run.report().share_shown(&shared.shown);
+        }
         let query = start.query().clone();
         let (record, started) = (query.record(), now(query.client()));
         let key = key_of(start)?;
         Ok(Some(Self {
             cache,
             query,
+            is_of_set: shared.is_some(),
             key,
             record,
             started,
@@ -203,7 +209,7 @@ impl CachedRead {
     }
 
     /// Number of the settled records of a result that has none any more. Without records it does not show whether the chain was
-    /// reorganized there: a block that is known shows it.
+    /// reorganized there: a block that is known shows it. One that is absent does not, where other lists have what was kept.
     async fn num_missing_of_empty(&self, run: &Run, kept: &Contradicted) -> usize {
         let settled = kept.num_settled();
         if settled == 0 {
@@ -211,7 +217,10 @@ impl CachedRead {
         }
         if let Some(anchor) = self.chain(run).anchor().await {
             // The query does not fail with it. A chain that cannot be compared explains no loss.
-            drop(self.chain(run).compared(&anchor).await);
+            let compared = self.chain(run).compared(&anchor).await;
+            if self.is_of_set && compared.is_ok_and(|compared| compared == Compared::Absent) {
+                return settled;
+            }
         }
         let is_replaced = self.removals(run).await != self.removals_before;
         if is_replaced { 0 } else { settled }

@@ -97,8 +97,7 @@ impl CachedRead {
 
     /// True if a later response showed another chain than that of the heights that were kept and are returned.
     async fn is_replaced(&self, run: &Run, records: &Records, kept: &KeptHeights) -> bool {
-        let shown = shown_records(&self.query, run.report());
-        if has_other_block(records, &shown, kept.low..=kept.next - 1) {
+        if has_other_block(records, &shown_records(&self.query, run.report()), kept.low..=kept.next - 1) {
             self.chain(run).discard().await;
             return true;
         }
@@ -137,13 +136,21 @@ impl CachedRead {
             self.contradicted = Some(Contradicted { settled: highest(&records), records });
             return Ok(None);
         };
-        if self.forget_if_lacking(run, &records, heights_of(&records)).await {
+        if self.forget_if_lacking(run, &records, self.heights_of(&records)).await {
             return Ok(None);
         }
         run.end_unread();
         self.count_held(run, records.len(), as_of);
         self.served(run, &records)?;
         Ok(Some(records))
+    }
+
+    /// The heights of records, which are all of their heights.
+    fn heights_of(&self, records: &Records) -> RangeInclusive<i64> {
+        let requested = self.query.height();
+        let low = requested.or(lowest(records)).unwrap_or(i64::MAX);
+        let high = requested.or(highest(records)).unwrap_or(i64::MIN);
+        low..=high
     }
 
     /// Removes what is kept of the result if it lacks records of these heights that a response showed: it is read again.
@@ -162,7 +169,7 @@ impl CachedRead {
             return;
         }
         let requested = run.query().slices().bounds();
-        let heights = requested.map_or_else(|| heights_of(records), |(first, last)| low.unwrap_or(first)..=last);
+        let heights = requested.map_or_else(|| self.heights_of(records), |(first, last)| low.unwrap_or(first)..=last);
         if self.forget_if_lacking(run, records, heights).await {
             run.report().add_contradiction(reasons::lacks_shown(""));
             run.report().update(|report| report.complete = false);
@@ -347,11 +354,6 @@ impl HeldHeights {
         let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
         self.records = self.records.slice(0, count);
     }
-}
-
-/// The heights of records, which are all of their heights.
-fn heights_of(records: &Records) -> RangeInclusive<i64> {
-    lowest(records).unwrap_or(i64::MAX)..=highest(records).unwrap_or(i64::MIN)
 }
 
 fn highest(records: &Records) -> Option<i64> {
