@@ -38,7 +38,7 @@ def print_tokens(tokens: cf.Records[cf.Token]) -> None:
 
 
 def busiest_token(client: cf.Client, tokens: cf.Records[cf.Token]) -> cf.Records[cf.TokenTransfer]:
-    """Returns the transfers of the most active of the three largest tokens."""
+    """Return the transfers of the most active of the three largest tokens."""
     addresses = [token.token_contract_address for token in tokens[:3] if token.token_contract_address]
     return max((client.token_transfers(address).collect() for address in addresses), key=len)
 

@@ -39,7 +39,7 @@ def check_choice(value: object, allowed: Sequence[str], parameter: str) -> None:
 
 
 def short(value: object) -> str:
-    """Returns the beginning of the first line of the `repr` of a value."""
+    """Return the beginning of the first line of the `repr` of a value."""
     try:
         shown = repr(value)
     except Exception:  # noqa: BLE001 - of a class of others

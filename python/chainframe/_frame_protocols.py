@@ -20,7 +20,7 @@ _DEPTH = 4
 
 
 def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
-    """Returns the frame for narwhals, and so for altair, plotly, marimo and others."""
+    """Return the frame for narwhals, and so for altair, plotly, marimo and others."""
     from importlib.util import find_spec  # noqa: PLC0415 - see TYPE_CHECKING
 
     import narwhals  # noqa: PLC0415 - which asks for it
@@ -33,7 +33,7 @@ def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
 
 
 def _dataframe(self: Any, nan_as_null: bool = False, allow_copy: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002
-    """Returns the frame of the interchange protocol, which has no decimals.
+    """Return the frame of the interchange protocol, which has no decimals.
 
     Amounts are the nearest doubles, or text if the client asks for it.
     """
@@ -42,7 +42,7 @@ def _dataframe(self: Any, nan_as_null: bool = False, allow_copy: bool = True) ->
 
 
 def _array(self: Any, _dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401, ARG001, FBT001
-    """Returns the records as objects, as numpy makes of any sequence."""
+    """Return the records as objects, as numpy makes of any sequence."""
     _refuse_mistakes(self)
     import numpy as np  # noqa: PLC0415 - which asks for it
 

@@ -94,7 +94,7 @@ Location: TypeAlias = Path | ObjectPath
 
 
 def location(given: object, parameter: str, storage_options: Mapping[str, Any] | None = None) -> Location:
-    """Returns where an export is; raises `InvalidParameterError` for a URL of another kind. Nothing is sent."""
+    """Return where an export is; raises `InvalidParameterError` for a URL of another kind. Nothing is sent."""
     if isinstance(given, ObjectPath):
         return given
     text = text_of(given, parameter)
@@ -169,7 +169,7 @@ def _text(value: str | int) -> str:
 
 
 def read_object(path: ObjectPath) -> bytes:
-    """Returns the content of an object, which is held in memory."""
+    """Return the content of an object, which is held in memory."""
     return bytes(attempt(lambda: path.objects.get(path.key), path).bytes())
 
 
@@ -273,7 +273,7 @@ REJECTED = "the store rejected a request; check storage_options"
 
 
 def store_error(error: BaseException, path: ObjectPath) -> ExportError:
-    """Returns an error of obstore as one that shows no address, header or credential."""
+    """Return an error of obstore as one that shows no address, header or credential."""
     text = str(error)
     status = STATUS.search(text)
     code = CODE.search(text)

@@ -42,7 +42,7 @@ TEXT_FORMATS = ("csv", "jsonl")
 
 
 def text_of(given: object, parameter: str) -> str:
-    """Returns a path as text; raises `InvalidParameterError` if it is not one."""
+    """Return a path as text; raises `InvalidParameterError` if it is not one."""
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InvalidParameterError(f"must be a str or path; got {type(given).__name__}", parameter=parameter)
@@ -51,13 +51,13 @@ def text_of(given: object, parameter: str) -> str:
 
 
 def shown_url(text: str) -> str | None:
-    """Returns the scheme of a URL, since the rest may contain a password; None for a local path."""
+    """Return the scheme of a URL, since the rest may contain a password; None for a local path."""
     scheme = URL.match(text)
     return f"{scheme[0].strip().rstrip('/')}//..." if scheme else None
 
 
 def local_path(given: object, parameter: str) -> Path:
-    """Returns the path of a local file or directory, with `~` expanded.
+    """Return the path of a local file or directory, with `~` expanded.
 
     Raises `InvalidParameterError` for a URL and for a connection string.
     """
@@ -78,7 +78,7 @@ def local_path(given: object, parameter: str) -> Path:
 
 
 def setting_path(given: object, setting: str) -> Path:
-    """Returns the local path of a setting; raises `ConfigError` for anything else."""
+    """Return the local path of a setting; raises `ConfigError` for anything else."""
     try:
         return local_path(given, setting)
     except InvalidParameterError as error:
@@ -95,7 +95,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def reachable(path: Path, parameter: str) -> Path:
-    """Returns a path of an export or a table.
+    """Return a path of an export or a table.
 
     Raises `ExportError` for a path below a file, or one that the system refuses to look up: too long, a loop of links,
     no permission.
@@ -114,7 +114,7 @@ def reachable(path: Path, parameter: str) -> Path:
 
 
 def cassette_path(given: object, parameter: str) -> Path:
-    """Returns the path of a cassette; raises `CassetteError` for one at which no file can be."""
+    """Return the path of a cassette; raises `CassetteError` for one at which no file can be."""
     try:
         return reachable(local_path(given, parameter), parameter)
     except ExportError as error:
@@ -124,7 +124,7 @@ def cassette_path(given: object, parameter: str) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Returns True if something is at a path. Nothing is at one that is too long.
+    """Return True if something is at a path. Nothing is at one that is too long.
 
     Raises `ConfigError` for a path that the system refuses to look up, for example without permission.
     """
@@ -139,7 +139,7 @@ def is_there(path: Path) -> bool:
 
 
 def suffix_of(path: Path | ObjectPath) -> str:
-    """Returns the suffix that names the format, with that of a compression, in lower case: ".csv", ".csv.gz", or ""."""
+    """Return the suffix that names the format, with that of a compression, in lower case: ".csv", ".csv.gz", or ""."""
     *before, last = ["", *path.suffixes]
     if not SUFFIX.fullmatch(last):
         return ""
@@ -148,7 +148,7 @@ def suffix_of(path: Path | ObjectPath) -> str:
 
 
 def form_of(suffix: str) -> tuple[str, bool] | None:
-    """Returns the format that a suffix names, and True if it is compressed; None if no format has that suffix."""
+    """Return the format that a suffix names, and True if it is compressed; None if no format has that suffix."""
     inner = suffix.removesuffix(COMPRESSED)
     form = FORMS.get(inner)
     is_compressed = inner != suffix
@@ -158,7 +158,7 @@ def form_of(suffix: str) -> tuple[str, bool] | None:
 
 
 def for_arrow(path: Path) -> str:
-    """Returns the path as pyarrow takes it for one: a relative path such as `a:b/c` would be a URL."""
+    """Return the path as pyarrow takes it for one: a relative path such as `a:b/c` would be a URL."""
     text = str(path.absolute())
     if not is_utf8(text):
         message = f"{path} is not UTF-8, and pyarrow reads no such path; rename its directory"
@@ -219,7 +219,7 @@ def check_file(path: Path) -> None:
 
 
 def read_regular(path: Path) -> bytes:
-    """Returns the content of a regular file; a link is not followed, and a pipe not waited for."""
+    """Return the content of a regular file; a link is not followed, and a pipe not waited for."""
     refuse_link(path)
     flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
     descriptor = os.open(path, os.O_RDONLY | sum(flags))
@@ -230,7 +230,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def mode_of(path: Path) -> int | None:
-    """Returns the permissions of a regular file, which one that replaces it keeps; None if there is none."""
+    """Return the permissions of a regular file, which one that replaces it keeps; None if there is none."""
     try:
         found = path.lstat().st_mode
     except OSError:

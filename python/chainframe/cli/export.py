@@ -108,7 +108,7 @@ class OutputFormat:
     columns: list[str] | None
 
     def numbers_of(self, client: Client) -> Numbers:
-        """Returns the policy of the option, or of the client, or of the format."""
+        """Return the policy of the option, or of the client, or of the format."""
         return self.numbers or client.numbers or ("string" if self.name in TEXT_FORMATS else "decimal")
 
 
@@ -145,7 +145,7 @@ class OutputOptions:
     rows_per_group: int | None
 
     def given(self, *names: str) -> dict[str, Any]:
-        """Returns those of these options that are given."""
+        """Return those of these options that are given."""
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 

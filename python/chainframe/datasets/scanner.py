@@ -88,7 +88,7 @@ class Scanner:
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
 
     def head(self, num_rows: int) -> pa.Table:
-        """Returns the first rows, with the requests that they need."""
+        """Return the first rows, with the requests that they need."""
         batches: list[pa.RecordBatch] = []
         missing = num_rows
         for batch in self.to_batches() if num_rows > 0 else ():

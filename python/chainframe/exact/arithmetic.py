@@ -39,7 +39,7 @@ MAX_POWER = 76
 
 
 def apply(name: str, column: pa.ChunkedArray[Any], other: Any) -> Any:
-    """Returns Arrow decimals, two of them for `divmod`; doubles for a quotient by a column."""
+    """Return Arrow decimals, two of them for `divmod`; doubles for a quotient by a column."""
     if name in ("divmod", "rdivmod"):
         prefix = name.removesuffix("divmod")
         return apply(prefix + "floordiv", column, other), apply(prefix + "mod", column, other)
@@ -74,7 +74,7 @@ def _places(operand: Any) -> int:
 
 
 def _tight(operand: Any) -> Any:
-    """Returns the operand in the fewest digits, by which Arrow counts those of the result."""
+    """Return the operand in the fewest digits, by which Arrow counts those of the result."""
     if isinstance(operand, Decimal):
         whole, scale = integers.parts(operand)
         digits = max(len(str(abs(whole))), scale, 1)
@@ -142,7 +142,7 @@ def _power(column: pa.ChunkedArray[Any], exponent: int) -> pa.Array[Any]:
 
 
 def rounded(column: pa.ChunkedArray[Any], places: int) -> Any:
-    """Returns the values rounded half to even, in a wider type if one of them gets a digit more than the column has."""
+    """Return the values rounded half to even, in a wider type if one of them gets a digit more than the column has."""
     scale = column.type.scale
     if integers.largest(column) + 10 ** max(scale - places, 0) > 10**integers.WIDE:
         raise NumericOverflowError(f"rounding to {places} places needs more than {integers.WIDE} digits")
@@ -155,13 +155,13 @@ def rounded(column: pa.ChunkedArray[Any], places: int) -> Any:
 
 
 def result(values: Any, scale: int, absent: np.ndarray[Any, Any], places: int) -> pa.Array[Any]:
-    """Returns the values as a column; missing ones may be any number."""
+    """Return the values as a column; missing ones may be any number."""
     kept = [0 if gap else value for gap, value in zip(absent, values, strict=True)] if absent.any() else list(values)
     return integers.column_of(kept, scale, absent, places)
 
 
 def compare(op: Any, left: pa.ChunkedArray[Any], right: Any) -> Any:
-    """Returns flags, missing where a side is."""
+    """Return flags, missing where a side is."""
     if right is None:
         return pa.nulls(len(left), pa.bool_())
     try:
@@ -175,7 +175,7 @@ def compare(op: Any, left: pa.ChunkedArray[Any], right: Any) -> Any:
 
 
 def compare_each(op: Any, left: pa.ChunkedArray[Any], right: Iterable[Decimal | None]) -> pa.Array[Any]:
-    """Returns flags of a comparison with numbers that no column holds, missing where a side is."""
+    """Return flags of a comparison with numbers that no column holds, missing where a side is."""
     pairs = zip(left.to_pylist(), right, strict=True)
     flags = [None if own is None or other is None else op(own, other) for own, other in pairs]
     return pa.array(flags, pa.bool_())

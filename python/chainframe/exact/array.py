@@ -135,7 +135,7 @@ class ExactArray(ArrowExtensionArray):
         return integers.cast(column, type)
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = _UNSET) -> Any:
-        """Returns the nearest doubles; exact numbers with `dtype=object`, their digits with `dtype=str`."""
+        """Return the nearest doubles; exact numbers with `dtype=object`, their digits with `dtype=str`."""
         form = callers.form()
         if form is callers.Form.KEYS:
             return self._objects(pd.NA)
@@ -346,7 +346,7 @@ class ExactArray(ArrowExtensionArray):
         return _plain(self._masked_doubles()._groupby_quantile(**options))
 
     def _order(self) -> Any:
-        """Returns integers of the same order, by which doubles of equal value do not become equal."""
+        """Return integers of the same order, by which doubles of equal value do not become equal."""
         codes = np.unique(self._integers(), return_inverse=True)[1].astype(np.int64)
         return pd.arrays.IntegerArray(codes, self._missing())
 
@@ -387,5 +387,5 @@ def _is_power_of_doubles(name: str, other: Any) -> bool:
 
 
 def _plain(found: Any) -> Any:
-    """Returns a numpy array of doubles in place of pandas' masked ones."""
+    """Return a numpy array of doubles in place of pandas' masked ones."""
     return found.to_numpy(np.float64, na_value=np.nan) if isinstance(found, pd.arrays.FloatingArray) else found

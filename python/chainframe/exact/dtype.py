@@ -93,7 +93,7 @@ _WRITES_KEYS = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
 
 
 def _shortens_keys(dtype: Any) -> bool:
-    """Returns whether exact keys of a merge would be written into a column of this dtype, without their last digits."""
+    """Return whether exact keys of a merge would be written into a column of this dtype, without their last digits."""
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if arrow is None:
         return _WRITES_KEYS and isinstance(dtype, pd.api.extensions.ExtensionDtype)

@@ -60,7 +60,7 @@ class Aggregates(NamedTuple):
         return integers.doubles(self.totals, self.scale, self.absent)
 
     def means(self) -> np.ndarray[Any, Any]:
-        """Returns the nearest doubles of sums divided by their numbers of values; NaN for none."""
+        """Return the nearest doubles of sums divided by their numbers of values; NaN for none."""
         found = [
             integers.ratio(total, size * 10**self.scale) for total, size in zip(self.totals, self.sizes, strict=True)
         ]
@@ -93,7 +93,7 @@ def aggregate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, min_cou
 
 
 def accumulate(column: pa.ChunkedArray[Any], groups: Groups, how: str, *, skips: bool) -> Aggregates:
-    """Returns the cumulative function of each row's group up to that row."""
+    """Return the cumulative function of each row's group up to that row."""
     step = _CUMULATIVE[how]
     scale = column.type.scale
     totals: dict[int, int] = {}

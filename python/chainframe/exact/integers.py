@@ -21,7 +21,7 @@ WIDE = 76
 
 
 def unscaled(column: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
-    """Returns the values without their decimal point, as Python integers; zero where a value is missing."""
+    """Return the values without their decimal point, as Python integers; zero where a value is missing."""
     words = column.type.byte_width // 8
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(Decimal(0), column.type))
@@ -39,7 +39,7 @@ def unscaled(column: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
 
 
 def column_of(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any] | None, places: int) -> pa.Array[Any]:
-    """Returns a column of the values divided by 10^scale, in 38 digits if these hold every value, else in 76.
+    """Return a column of the values divided by 10^scale, in 38 digits if these hold every value, else in 76.
 
     The column has `places` decimal places, or as many as the values need.
     """
@@ -51,7 +51,7 @@ def column_of(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any] |
 
 
 def _needed_places(values: Sequence[int], scale: int) -> int:
-    """Returns the least number of decimal places that hold every value divided by 10^scale."""
+    """Return the least number of decimal places that hold every value divided by 10^scale."""
     divisor = math.gcd(*values)
     if divisor == 0:
         return 0
@@ -62,7 +62,7 @@ def _needed_places(values: Sequence[int], scale: int) -> int:
 
 
 def _type_of(largest: int, scale: int, places: int, needed: int) -> Any:
-    """Returns the decimal type of a column whose largest value is this one, divided by 10^scale."""
+    """Return the decimal type of a column whose largest value is this one, divided by 10^scale."""
     for target in (max(places, needed), needed):
         if _fits(largest, scale, target, NARROW):
             return pa.decimal128(NARROW, target)
@@ -76,13 +76,13 @@ def _fits(largest: int, scale: int, places: int, digits: int) -> bool:
 
 
 def _shift(value: int, places: int) -> int:
-    """Returns the value times 10^places, which leaves no remainder."""
+    """Return the value times 10^places, which leaves no remainder."""
     factor: int = 10 ** abs(places)
     return value * factor if places >= 0 else value // factor
 
 
 def parts(value: Decimal) -> tuple[int, int]:
-    """Returns the digits of a finite number as an integer, and the number of decimal places."""
+    """Return the digits of a finite number as an integer, and the number of decimal places."""
     sign, digits, exponent = value.as_tuple()
     whole = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
     places = int(exponent)
@@ -90,17 +90,17 @@ def parts(value: Decimal) -> tuple[int, int]:
 
 
 def shortest(value: Decimal) -> str:
-    """Returns a finite number in digits, without an exponent or trailing zeros."""
+    """Return a finite number in digits, without an exponent or trailing zeros."""
     return _text(*parts(value))
 
 
 def decimal(value: int, scale: int) -> Decimal:
-    """Returns the value divided by 10^scale, without trailing zeros and at any number of digits."""
+    """Return the value divided by 10^scale, without trailing zeros and at any number of digits."""
     return Decimal(_text(value, scale))
 
 
 def texts(values: Sequence[int], scale: int) -> list[str]:
-    """Returns the values divided by 10^scale in digits, without an exponent or trailing zeros."""
+    """Return the values divided by 10^scale in digits, without an exponent or trailing zeros."""
     return [_text(value, scale) for value in values]
 
 
@@ -112,7 +112,7 @@ def _text(value: int, scale: int) -> str:
 
 
 def doubles(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns the nearest doubles, which a cast by Arrow is not; NaN where a value is missing."""
+    """Return the nearest doubles, which a cast by Arrow is not; NaN where a value is missing."""
     divisor = 10**scale
     found = np.fromiter((value / divisor for value in values), np.float64, len(values))
     found[missing] = np.nan
@@ -122,7 +122,7 @@ def doubles(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any]) ->
 def whole(
     column: pa.ChunkedArray[Any], dtype: np.dtype[Any], *, takes_missing: bool, may_cut: bool = True
 ) -> np.ndarray[Any, Any]:
-    """Returns the values without decimal places, as numpy's integers; zero where a value is missing."""
+    """Return the values without decimal places, as numpy's integers; zero where a value is missing."""
     if column.null_count and not takes_missing:
         raise ValueError(f"{dtype} has no missing values; give na_value= to to_numpy, or take .astype('Int64')")
     values = unscaled(column)
@@ -138,13 +138,13 @@ def whole(
 
 
 def largest(column: pa.ChunkedArray[Any]) -> int:
-    """Returns the greatest absolute value without its decimal point; zero if no value is present."""
+    """Return the greatest absolute value without its decimal point; zero if no value is present."""
     bounds: Any = pc.min_max(column)
     return max((abs(parts(each)[0]) for each in bounds.as_py().values() if each is not None), default=0)
 
 
 def cast(column: pa.ChunkedArray[Any], kind: Any) -> Any:
-    """Returns decimals as a column of another type; None keeps theirs. Raises if a decimal type cannot hold a value."""
+    """Return decimals as a column of another type; None keeps theirs. Raises if a decimal type cannot hold a value."""
     if kind is None or column.type == kind:
         return column
     if not pa.types.is_decimal(kind):
@@ -173,14 +173,14 @@ def is_held(value: Decimal, kind: Any) -> bool:
 
 
 def ratio(numerator: int, denominator: int) -> float:
-    """Returns the nearest double of a quotient; an infinity or NaN if the denominator is zero, as doubles have it."""
+    """Return the nearest double of a quotient; an infinity or NaN if the denominator is zero, as doubles have it."""
     if denominator:
         return numerator / denominator
     return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
 
 
 def divide(values: Sequence[int], numerator_scale: int, divisor: int, divisor_scale: int) -> tuple[list[int], int]:
-    """Returns quotients and their scale: exact where they end, else rounded half to even.
+    """Return quotients and their scale: exact where they end, else rounded half to even.
 
     The scale is that of 38 digits for the largest, or more if one that ends has more places.
     """
@@ -201,7 +201,7 @@ def _rounded_places(largest: int, divisor: int) -> int:
 
 
 def _exact_places(numerators: Sequence[int], divisor: int) -> int:
-    """Returns the least number of decimal places of all quotients that end."""
+    """Return the least number of decimal places of all quotients that end."""
     # A divisor has at most as many factors 2 and 5 as bits: a quotient that ends has no more places.
     places = divisor.bit_length()
     divided = (divmod(numerator * 10**places, divisor) for numerator in numerators)

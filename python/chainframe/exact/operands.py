@@ -29,7 +29,7 @@ def is_double(value: Any) -> bool:
 
 
 def scalar(value: Any) -> Decimal | None:
-    """Returns an exact number, or `None` for a missing value. A double is its shortest decimal, as it is printed."""
+    """Return an exact number, or `None` for a missing value. A double is its shortest decimal, as it is printed."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if isinstance(value, np.generic):
@@ -69,7 +69,7 @@ def is_exact(value: Any, kind: Any) -> bool:
 
 
 def column(values: Any) -> pa.ChunkedArray[Any]:
-    """Returns a sequence of numbers as Arrow decimals."""
+    """Return a sequence of numbers as Arrow decimals."""
     array = getattr(values, "_pa_array", values)
     if isinstance(array, pa.Array):
         array = pa.chunked_array([array])

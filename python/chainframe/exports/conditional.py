@@ -113,7 +113,7 @@ def delete_objects(paths: Iterable[ObjectPath]) -> None:
 
 
 def version_of(meta: Any) -> dict[str, str]:  # noqa: ANN401 - of obstore
-    """Returns the condition of a put that replaces this object: stores compare one of both."""
+    """Return the condition of a put that replaces this object: stores compare one of both."""
     return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 

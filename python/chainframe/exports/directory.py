@@ -354,7 +354,7 @@ def _temporary_name(name: str) -> str:
 
 
 def _named(name: str) -> str:
-    """Returns the part of a temporary name that is the same for a file, and not too long for the file system."""
+    """Return the part of a temporary name that is the same for a file, and not too long for the file system."""
     return name if len(os.fsencode(name)) <= MAX_NAMED else hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
 
 

@@ -106,7 +106,7 @@ class FileRequest:
             self._remove_parts()
 
     def _is_in_place(self) -> bool:
-        """Returns True if the file has all that the parts have: the run that wrote it could not remove them."""
+        """Return True if the file has all that the parts have: the run that wrote it could not remove them."""
         manifest = read_manifest(self.parts)
         if manifest is None or not manifest.finished or not exists(self.path):
             return False

@@ -187,7 +187,7 @@ class Manifest:
 
     @classmethod
     def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
-        """Returns the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
+        """Return the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
         # An earlier version did not say whether columns were selected.
         members: dict[str, Any] = {"has_all_columns": False, **state}
         version = members.pop("version")

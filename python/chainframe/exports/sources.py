@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def arrow_source(path: Location) -> Any:  # noqa: ANN401 - what pyarrow reads from
-    """Returns what pyarrow opens as a file: the path, or the content of an object or of a path that it cannot take."""
+    """Return what pyarrow opens as a file: the path, or the content of an object or of a path that it cannot take."""
     if isinstance(path, ObjectPath):
         return BytesIO(read_object(path))
     return for_arrow(path) if is_utf8(str(path.absolute())) else BytesIO(path.read_bytes())
 
 
 def arrow_files(paths: Sequence[Location]) -> dict[str, Any]:
-    """Returns the arguments with which `pyarrow.dataset.dataset` reads files of one place."""
+    """Return the arguments with which `pyarrow.dataset.dataset` reads files of one place."""
     names = [for_arrow(path) if isinstance(path, Path) else str(path) for path in paths]
     objects = {str(path): path for path in paths if isinstance(path, ObjectPath)}
     if not objects:

@@ -44,7 +44,7 @@ def reader() -> Iterator[InMemoryMetricReader]:
 
 @pytest.fixture
 def spans(reader: InMemoryMetricReader) -> Callable[[], tuple[list[ReadableSpan], list[ReadableSpan]]]:
-    """Returns the spans of runs and those of attempts since the test began."""
+    """Return the spans of runs and those of attempts since the test began."""
     del reader
 
     def finished() -> tuple[list[ReadableSpan], list[ReadableSpan]]:

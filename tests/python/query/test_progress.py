@@ -148,7 +148,7 @@ with LocalService(transactions=600) as service, service.client({setting}) as cli
 
 
 def on_terminal(script: str, *, stdout: bool) -> bytes:
-    """Returns what a script draws on a terminal: what it writes to stderr, and to stdout."""
+    """Return what a script draws on a terminal: what it writes to stderr, and to stdout."""
     import fcntl  # noqa: PLC0415 - Unix has it
     import pty  # noqa: PLC0415
     import struct  # noqa: PLC0415
