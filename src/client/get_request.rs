@@ -33,15 +33,15 @@ pub struct Expectation {
 impl Expectation {
     /// True if a page without records contradicts what the service says about the list.
     pub(super) fn contradicts(&self, page: &Page) -> bool {
-        let has_more = page.total.is_some_and(|total| total > self.offset)
-            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
+        let has_more = page.paging.total.is_some_and(|total| total > self.offset)
+            || page.paging.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
         page.columns.rows() == 0 && (self.must_have_rows || has_more)
     }
 
     /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
     /// services count one page where they find nothing, others no pages at all.
     pub(super) fn is_doubtful(&self, page: &Page) -> bool {
-        let is_first = self.page == 1 && page.total_pages.is_none_or(|pages| pages <= 1);
+        let is_first = self.page == 1 && page.paging.total_pages.is_none_or(|pages| pages <= 1);
         page.is_bare() || page.columns.rows() == 0 && is_first && !counts_none(page)
     }
 
@@ -53,5 +53,5 @@ impl Expectation {
 
 /// True if a page says that its list has no pages or no records.
 pub(super) fn counts_none(page: &Page) -> bool {
-    page.total == Some(0) || page.total_pages == Some(0)
+    page.paging.total == Some(0) || page.paging.total_pages == Some(0)
 }

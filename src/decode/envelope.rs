@@ -30,6 +30,17 @@ pub enum Envelope {
 /// The records of one response, with the paging members where the endpoint has them.
 #[derive(Clone, Debug)]
 pub struct Page {
+    pub paging: Paging,
+    pub columns: Columns,
+    /// True if the response has a page object.
+    pub has_page_object: bool,
+    /// Members of its records.
+    pub members: Members,
+}
+
+/// Members of the page object apart from its list.
+#[derive(Clone, Debug, Default)]
+pub struct Paging {
     pub number: Option<u64>,
     /// The page size that the service applied.
     pub limit: Option<u64>,
@@ -37,11 +48,6 @@ pub struct Page {
     pub total: Option<u64>,
     pub chain_full_name: Option<String>,
     pub chain_short_name: Option<String>,
-    pub columns: Columns,
-    /// True if the response has a page object.
-    pub has_page_object: bool,
-    /// Members of its records.
-    pub members: Members,
 }
 
 impl Page {
@@ -232,31 +238,9 @@ struct PageBuilder {
     rows: ColumnsBuilder,
 }
 
-/// Members of the page object apart from its list.
-#[derive(Default)]
-struct Paging {
-    number: Option<u64>,
-    limit: Option<u64>,
-    total_pages: Option<u64>,
-    total: Option<u64>,
-    chain_full_name: Option<String>,
-    chain_short_name: Option<String>,
-}
-
 impl PageBuilder {
     fn finish(mut self, members: Members) -> Page {
-        let Paging { number, limit, total_pages, total, chain_full_name, chain_short_name } = self.paging;
-        Page {
-            number,
-            limit,
-            total_pages,
-            total,
-            chain_full_name,
-            chain_short_name,
-            columns: self.rows.finish(),
-            has_page_object: self.has_page_object,
-            members,
-        }
+        Page { paging: self.paging, columns: self.rows.finish(), has_page_object: self.has_page_object, members }
     }
 }
 

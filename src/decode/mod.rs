@@ -12,7 +12,7 @@ mod specials;
 mod tests;
 
 pub use decoder::Decoder;
-pub use envelope::{Envelope, Page, code_and_msg};
+pub use envelope::{Envelope, Page, Paging, code_and_msg};
 pub use error::{DecodeError, is_unprintable, one_line};
 pub use reader::Members;
 

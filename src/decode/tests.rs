@@ -183,7 +183,7 @@ fn a_page_with_two_lists_is_an_error() {
 #[test]
 fn counts_that_offsets_could_overflow_with_are_errors() {
     let body = |count: u64| format!(r#"{{"code":"0","data":[{{"totalPage":"{count}","data":[]}}]}}"#);
-    assert_eq!(page("blocks", &body(1 << 50)).total_pages, Some(1 << 50));
+    assert_eq!(page("blocks", &body(1 << 50)).paging.total_pages, Some(1 << 50));
     assert_eq!(rejected("blocks", &body((1 << 50) + 1)).0, "data[0].totalPage");
 }
 
@@ -331,7 +331,7 @@ fn nothing_is_left_of_a_record_that_is_read_again() {
     ];
     let body = format!(r#"{{"code":"0","data":[{{"transactionList":[{}],"totalPage":"1"}}]}}"#, records.join(" , "));
     let page = page("transactions", &body);
-    assert_eq!((page.columns.rows(), page.total_pages), (4, Some(1)));
+    assert_eq!((page.columns.rows(), page.paging.total_pages), (4, Some(1)));
     for row in 0..4 {
         assert_eq!(value(&page, "tx_id", row), Value::Utf8(&format!("0x{}", row + 1)));
         assert_eq!(value(&page, "amount", row), Value::Number(&(row + 1).to_string()));

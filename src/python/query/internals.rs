@@ -111,6 +111,6 @@ impl Query {
         let report = SharedReport::default();
         let page = self.wait(py, self.start.clone().page(number, report.clone()))?;
         let records = query::Records::new(self.record(), vec![page.columns]);
-        Ok((Records::new(records, report.read(), self.numbers()), page.total, Report { inner: report.read() }))
+        Ok((Records::new(records, report.read(), self.numbers()), page.paging.total, Report { inner: report.read() }))
     }
 }

@@ -5,6 +5,7 @@ use pyo3::types::PyType;
 
 use super::records::Records;
 use crate::columns::DecimalPolicy;
+use crate::decode::Paging;
 use crate::display::html;
 use crate::message::counted;
 use crate::python::base::pickle::{Reduced, reduced};
@@ -50,12 +51,13 @@ impl Page {
         numbers: Option<DecimalPolicy>,
     ) -> PyResult<Self> {
         let records = query::Records::new(page.columns.record(), vec![page.columns]);
+        let Paging { total_pages, total, chain_full_name, chain_short_name, .. } = page.paging;
         Ok(Self {
             number: page.number,
-            total_pages: page.total_pages,
-            total: page.total,
-            chain_full_name: page.chain_full_name,
-            chain_short_name: page.chain_short_name,
+            total_pages,
+            total,
+            chain_full_name,
+            chain_short_name,
             records: Py::new(py, Records::new(records, report, numbers))?,
             after: After::Checkpoint(page.checkpoint),
         })

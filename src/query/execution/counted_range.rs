@@ -54,7 +54,7 @@ impl<'q> CountedRange<'q> {
         let request = PageRequest::first(self.list.page_size());
         let page = self.fetch(request, false).await?;
         reader.on_response(&request, &response(&page, reader.spec()))?;
-        let Some(pages) = page.total_pages else { return Ok(None) };
+        let Some(pages) = page.paging.total_pages else { return Ok(None) };
         let Some(newest) = PageHeights::new(1, &page.columns) else { return Ok(None) };
         let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };

@@ -209,7 +209,7 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
 
 /// True if a list continues by height below the result window, and is not counted beyond it.
 fn continues(query: &Query, page: &Page, records: u64) -> bool {
-    page.total.is_none() && continues_below(query, records)
+    page.paging.total.is_none() && continues_below(query, records)
 }
 
 /// Size of a list that continues by height below the result window: the part below it is measured.
@@ -349,8 +349,8 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
         limitations.push(last_year(query, ""));
     }
     // Only reading the ranges of a divided list shows that one of them is too long.
-    let is_divided_list = page.total.is_some_and(|total| is_divided(query, total));
-    if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
+    let is_divided_list = page.paging.total.is_some_and(|total| is_divided(query, total));
+    if let Some(total) = page.paging.total.filter(|total| *total > records && wanted > records) {
         limitations.push(at_window(query, &name, records, Some(total)));
     } else if wanted > records && continues(query, page, records) {
         limitations.push(UNKNOWN_LENGTH.into());

@@ -152,7 +152,7 @@ impl<'c> ChainHeights<'c> {
             let hash = page_hash(&facts(&page.columns));
             let blocks = self.blocks(&page.columns);
             let rows = page.columns.rows();
-            self.head = Some(NewestBlocks { blocks, rows, pages: page.total_pages, hash });
+            self.head = Some(NewestBlocks { blocks, rows, pages: page.paging.total_pages, hash });
         }
         Ok(self.head.as_ref().expect("it was just read"))
     }
@@ -167,11 +167,11 @@ impl<'c> ChainHeights<'c> {
             let page = self.list.page(pages.max(1), must_have_rows).await?;
             let listed = self.blocks(&page.columns);
             oldest = listed.first_key_value().map(TimedBlock::of);
-            match page.total_pages {
+            match page.paging.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
                     let is_listed = !list.reaches_result_window(pages * list.page_size());
-                    return Ok((oldest, is_listed && page.total_pages == Some(pages)));
+                    return Ok((oldest, is_listed && page.paging.total_pages == Some(pages)));
                 }
             }
         }
@@ -348,7 +348,7 @@ impl<'c> ChainHeights<'c> {
 /// Fails if the first page of a list of several begins below the height that it ends with: the newest block is on another one.
 fn check_begins_with_newest(chain: Chain, page: &Page) -> Result<(), Error> {
     let heights: Vec<i64> = page.columns.heights().flatten().collect();
-    let has_others = page.total_pages.is_none_or(|pages| pages > 1);
+    let has_others = page.paging.total_pages.is_none_or(|pages| pages > 1);
     match heights[..] {
         [first, .., last] if first < last && has_others => {
             let problem = format!(

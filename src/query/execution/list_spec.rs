@@ -44,11 +44,11 @@ pub(super) fn subject(query: &Query, wanted: Option<u64>) -> Subject {
 pub(super) fn response<'p>(page: &'p Page, list: &ListSpec) -> Response<'p> {
     Response {
         rows: &page.columns,
-        page: page.number,
-        limit: page.limit,
+        page: page.paging.number,
+        limit: page.paging.limit,
         // Some services report 0 pages in place of none.
-        total_pages: page.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
-        total: page.total.filter(|total| !list.is_capped(*total)),
+        total_pages: page.paging.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
+        total: page.paging.total.filter(|total| !list.is_capped(*total)),
     }
 }
 

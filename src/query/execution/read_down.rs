@@ -71,7 +71,7 @@ impl ReadDown {
     pub async fn next(&mut self) -> Result<Option<Page>, Error> {
         let page = self.run.next().await?;
         self.returned += 1;
-        self.counts_pages |= page.as_ref().is_some_and(|page| page.total_pages.is_some());
+        self.counts_pages |= page.as_ref().is_some_and(|page| page.paging.total_pages.is_some());
         match self.run.doubtful_height() {
             // The height of the last record says whether others are read.
             Some(problem) => Err(self.drift(problem.hint(Hint::RetryLater))),

@@ -80,7 +80,8 @@ impl Selector<'_> {
     /// Selects among the rows of a page that the reader accepted.
     pub fn select(&self, page: &Page, columns: &Columns) -> Selection {
         if is_of_other_chain(self.query, page) {
-            let name = self.query.client().shown(page.chain_short_name.as_deref().unwrap_or_default(), MAX_CHAIN_NAME);
+            let short_name = page.paging.chain_short_name.as_deref().unwrap_or_default();
+            let name = self.query.client().shown(short_name, MAX_CHAIN_NAME);
             let text = format!("The API returned records of the chain {name} in place of {}", self.query.chain());
             self.drop_rows(columns.rows(), text);
             return Selection::Rows(Vec::new());
@@ -254,8 +255,8 @@ impl Selector<'_> {
 
 /// True if a page names another chain than the requested one.
 pub(super) fn is_of_other_chain(query: &Query, page: &Page) -> bool {
-    let mut names = [&page.chain_short_name, &page.chain_full_name].into_iter().flatten();
-    page.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(query.chain()))
+    let mut names = [&page.paging.chain_short_name, &page.paging.chain_full_name].into_iter().flatten();
+    page.paging.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(query.chain()))
 }
 
 fn time_at(times: &TimestampMillisecondArray, row: u32) -> Option<i64> {

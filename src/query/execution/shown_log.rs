@@ -82,12 +82,12 @@ impl ShownLog {
 /// longer than the API shows.
 fn count(query: &Query, request: &PageRequest, page: &Page) -> Option<RangeInclusive<u64>> {
     let limit = request.limit;
-    if query.endpoint().limit == ResultLimit::LastYear || page.limit.is_some_and(|served| served != limit) {
+    if query.endpoint().limit == ResultLimit::LastYear || page.paging.limit.is_some_and(|served| served != limit) {
         return None;
     }
-    let before = records_before(request, page.limit);
+    let before = records_before(request, page.paging.limit);
     let rows = page.columns.rows() as u64;
-    let length = match (page.total, page.total_pages) {
+    let length = match (page.paging.total, page.paging.total_pages) {
         (Some(total), _) => total..=total,
         (None, Some(pages)) if pages > request.page => {
             (pages - 1).saturating_mul(limit) + 1..=pages.saturating_mul(limit)

@@ -378,7 +378,7 @@ impl SliceFetcher {
 
 fn size_of_response(fetched: &Result<Page, Error>) -> ResponseSize {
     let Ok(page) = fetched else { return ResponseSize::default() };
-    ResponseSize { pages: page.total_pages, rows: page.columns.rows() as u64 }
+    ResponseSize { pages: page.paging.total_pages, rows: page.columns.rows() as u64 }
 }
 
 /// True if the API rejects a request that it would serve for another page, or has nothing there.

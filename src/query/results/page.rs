@@ -5,16 +5,16 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::shared_report::SharedReport;
 use crate::columns::Columns;
+use crate::decode::Paging;
 use crate::planted::Bug;
 
 /// One page of a run, in order.
 #[derive(Clone)]
 pub struct Page {
+    /// Number that was requested.
     pub number: u64,
-    pub total_pages: Option<u64>,
-    pub total: Option<u64>,
-    pub chain_full_name: Option<String>,
-    pub chain_short_name: Option<String>,
+    /// Members of the response's page object, empty without a response.
+    pub paging: Paging,
     pub columns: Columns,
     /// Position of the run after this page.
     pub checkpoint: Checkpoint,

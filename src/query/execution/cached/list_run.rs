@@ -3,6 +3,7 @@
 use super::read::CachedRead;
 use crate::client::Error;
 use crate::columns::{ColumnsBuilder, StringLayout};
+use crate::decode::Paging;
 use crate::query::execution::kept_chain::cache_of;
 use crate::query::execution::query_start::QueryStart;
 use crate::query::execution::run::{KnownPage, Run};
@@ -129,13 +130,5 @@ fn page_of(records: &Records, checkpoint: Checkpoint) -> Option<Page> {
     let first = records.chunks().first()?;
     let mut all = ColumnsBuilder::with_capacity_from(first, records.len(), StringLayout::Utf8);
     records.chunks().iter().for_each(|chunk| all.append(chunk));
-    Some(Page {
-        number: 1,
-        total_pages: None,
-        total: None,
-        chain_full_name: None,
-        chain_short_name: None,
-        columns: all.finish(),
-        checkpoint,
-    })
+    Some(Page { number: 1, paging: Paging::default(), columns: all.finish(), checkpoint })
 }

@@ -162,7 +162,7 @@ impl CachedRead {
             && is_first(run, page)
         {
             let page_size = self.query.page_size();
-            *shape = Some(Shape { total: page.total, total_pages: page.total_pages, page_size });
+            *shape = Some(Shape { total: page.paging.total, total_pages: page.paging.total_pages, page_size });
         }
     }
 

@@ -114,19 +114,19 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
         return Size::of_pages(Bounds::exact(records), Bounds::exact(1));
     }
     // A server may return pages of another size than requested.
-    let limit = page.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
+    let limit = page.paging.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
     let limit = limit.max(rows).max(1);
-    let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
+    let last = page.paging.total_pages.filter(|last| *last > 0 || rows == 0);
     // Records beyond the result window can be read where the list can be bounded by height.
     let reachable = match last {
         Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
         Some(_) | None => u64::MAX,
     };
-    if let Some(total) = page.total.filter(|total| *total > reachable && is_divided(query, *total)) {
+    if let Some(total) = page.paging.total.filter(|total| *total > reachable && is_divided(query, *total)) {
         return of_divided(query, total, reachable);
     }
     // In pages of one record, the number of pages is that of the records.
-    let counted = page.total.or(last.filter(|last| limit == 1 || *last == 0));
+    let counted = page.paging.total.or(last.filter(|last| limit == 1 || *last == 0));
     let only = last == Some(1) || (last.is_none() && rows < limit);
     let records = match (counted, last) {
         (Some(counted), _) => Bounds::exact(counted.min(reachable)),

@@ -140,7 +140,7 @@ impl ListFollow {
             Some(End::ResultWindow) => Stop::Window,
             Some(End::List | End::UnknownLength | End::Unsettled | End::Shrunk | End::Lacking) => Stop::List,
             None if is_ended => Stop::List,
-            None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
+            None => Stop::Page(page.as_ref().and_then(|page| page.paging.total_pages?.checked_sub(page.number))),
         };
         self.check_length(lost_length)?;
         self.absorb();

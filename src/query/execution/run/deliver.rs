@@ -113,12 +113,10 @@ impl Delivery<'_> {
             blocks: self.output.blocks.latest(),
         };
         let checkpoint = self.checkpoint(next, received, trimmed, returned);
-        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
-        let ahead = left.min(self.fetcher.list.to_come());
+        let wanted = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
+        let ahead = wanted.min(self.fetcher.list.to_come());
         self.output.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));
-        let decode::Page { total_pages, total, chain_full_name, chain_short_name, .. } = self.page;
-        let number = self.request.page;
-        Ok(Some(Page { columns, number, total_pages, total, chain_full_name, chain_short_name, checkpoint }))
+        Ok(Some(Page { number: self.request.page, paging: self.page.paging, columns, checkpoint }))
     }
 
     /// The rows that the reader takes, the audit does not contradict and the arguments allow; `None` if there are none and
@@ -189,7 +187,7 @@ impl Delivery<'_> {
             report.duplicates_dropped += next.grown.min(next.rows.start as u64);
             report.progress = match dividing.divided() {
                 Some(list) => list.progress(delivered),
-                None => progress(query, &position, total, page.total_pages, report.pages, delivered),
+                None => progress(query, &position, total, page.paging.total_pages, report.pages, delivered),
             };
         });
     }

@@ -82,13 +82,13 @@ impl CutPage<'_> {
     fn total(&self) -> Option<u64> {
         let total = self.list.snapshot().total?;
         let is_wanted = self.left.is_none_or(|left| left >= total.saturating_sub(self.offset));
-        (is_wanted && self.reachable()? < self.page.total?).then_some(total)
+        (is_wanted && self.reachable()? < self.page.paging.total?).then_some(total)
     }
 
     /// Records of the list that can be paged through.
     fn reachable(&self) -> Option<u64> {
         let page_rows = self.list.snapshot().page_sizes.served(self.limit);
-        Some(self.page.total_pages?.saturating_mul(page_rows))
+        Some(self.page.paging.total_pages?.saturating_mul(page_rows))
     }
 
     /// True if the page is the last but few that can be requested.
@@ -265,9 +265,9 @@ impl Run {
         let Some(range) = self.query.slices().value_range(slice) else { return false };
         let Some(list) = self.dividing.divided() else { return false };
         let window = fetcher.list.spec().window();
-        let size = page.limit.unwrap_or(request.limit).max(page.columns.rows() as u64);
-        let shown = page.total_pages.unwrap_or(1).saturating_mul(size);
-        let records = page.total.unwrap_or(shown);
+        let size = page.paging.limit.unwrap_or(request.limit).max(page.columns.rows() as u64);
+        let shown = page.paging.total_pages.unwrap_or(1).saturating_mul(size);
+        let records = page.paging.total.unwrap_or(shown);
         // A list grows while it is read.
         if !self.is_at_new_range() || records < window - window / 10 {
             return false;

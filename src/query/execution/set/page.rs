@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Set;
 use super::ended::EndedLists;
 use crate::columns::ColumnsBuilder;
+use crate::decode::Paging;
 use crate::message::Message;
 use crate::query::execution::unique::Unique;
 use crate::query::request::Query;
@@ -83,15 +84,7 @@ impl Set {
         let checkpoint = Checkpoint::after(self.position(None, report), 0);
         partial.move_to(&checkpoint);
         let columns = ColumnsBuilder::new(self.query.record(), 0).finish();
-        Some(Page {
-            columns,
-            number: 1,
-            total_pages: None,
-            total: None,
-            chain_full_name: None,
-            chain_short_name: None,
-            checkpoint,
-        })
+        Some(Page { number: 1, paging: Paging::default(), columns, checkpoint })
     }
 }
 
