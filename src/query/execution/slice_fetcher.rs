@@ -120,15 +120,10 @@ impl SliceFetcher {
         Self { list, audit, ..Self::new(query, slice, None, FirstPage::default()) }
     }
 
-    /// Number of records of a lookup's response that an earlier run delivered.
-    pub fn skipped(&self) -> u64 {
-        self.skipped.as_ref().map_or(0, |skipped| skipped.count)
-    }
-
-    /// Fails if a lookup does not begin with the records that an earlier run delivered of it: their number alone shows no
-    /// position if a log was added or removed, or the order is another one.
-    pub fn check_skipped(&mut self, rows: &Columns) -> Result<(), Error> {
-        let Some(Skipped { count, key, key_of_all: all }) = self.skipped else { return Ok(()) };
+    /// Returns the number of records of a lookup that an earlier run delivered. Fails if the lookup does not begin with them: their
+    /// number alone shows no position if a log was added or removed, or the order is another one.
+    pub fn skipped(&mut self, rows: &Columns) -> Result<usize, Error> {
+        let Some(Skipped { count, key, key_of_all: all }) = self.skipped else { return Ok(0) };
         let skip = usize::try_from(count).unwrap_or(usize::MAX);
         let problem = if skip > rows.rows() || key != Some(key_of_all(&rows.slice(0, skip))) {
             let records = counted(count, "record");
@@ -136,7 +131,7 @@ impl SliceFetcher {
         } else if all.is_some_and(|all| all != key_of_all(rows)) {
             "the response has other records than the one that an earlier run received".into()
         } else {
-            return Ok(());
+            return Ok(skip);
         };
         Err(self.contradicted(problem))
     }

@@ -87,12 +87,7 @@ impl Delivery<'_> {
         let division = self.dividing.at(self.output.delivered);
         let divides = self.cut(&mut next, left);
         let received = self.page.columns.slice(next.rows.start, next.rows.len());
-        let selected = next.selection.rows().map_or_else(|| received.clone(), |rows| received.take(rows));
-        self.fetcher.check_skipped(&selected)?;
-        if !self.query.is_paged() && self.output.report.is_other_lookup(self.fetcher.slice, &self.page.columns) {
-            self.output.report.add_contradiction(lacks_shown(&label(self.query, self.fetcher.slice)));
-        }
-        let trimmed = trim(selected, self.fetcher.skipped(), left);
+        let trimmed = self.trim(&next.selection, &received, left)?;
         let is_cut_short = trimmed.is_cut || divides.is_some();
         // If the page was cut short, the position of the list is after records that are not returned.
         let after = self.fetcher.list.checkpoint();
@@ -160,9 +155,21 @@ impl Delivery<'_> {
         Some(division)
     }
 
+    /// Takes the selected rows without those that were delivered before this run, up to the number of records `left` of a limit.
+    fn trim(&mut self, selection: &Selection, received: &Columns, left: Option<u64>) -> Result<Trimmed, Error> {
+        let selected = selection.rows().map_or_else(|| received.clone(), |rows| received.take(rows));
+        let skipped = self.fetcher.skipped(&selected)?;
+        let rows = selected.rows() - skipped;
+        let wanted = left.map_or(rows, |left| rows.min(usize::try_from(left).unwrap_or(usize::MAX)));
+        Ok(Trimmed { columns: selected.slice(skipped, wanted), selected, skipped, is_cut: wanted < rows })
+    }
+
     /// Counts what is returned.
     fn account(&mut self, next: &Next, columns: &Columns) {
         let Self { query, fetcher, output, dividing, page, .. } = self;
+        if !query.is_paged() && output.report.is_other_lookup(fetcher.slice, &page.columns) {
+            output.report.add_contradiction(lacks_shown(&label(query, fetcher.slice)));
+        }
         output.delivered += columns.rows() as u64;
         output.evidence.add(columns);
         // Each height of a range has a list of its own.
@@ -227,12 +234,4 @@ impl Delivery<'_> {
             }
         }
     }
-}
-
-/// Takes the selected rows without the first `skip` of them, up to the number of records `left` of a limit.
-fn trim(selected: Columns, skip: u64, left: Option<u64>) -> Trimmed {
-    let skipped = (skip as usize).min(selected.rows());
-    let rows = selected.rows() - skipped;
-    let wanted = left.map_or(rows, |left| rows.min(usize::try_from(left).unwrap_or(usize::MAX)));
-    Trimmed { columns: selected.slice(skipped, wanted), selected, skipped, is_cut: wanted < rows }
 }
