@@ -279,10 +279,7 @@ impl Follower {
     pub fn check_end(&self, end: &FollowState) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
         let missing = (state.delivered_to() < end.delivered_to()).then_some(state.delivered_to() + 1);
-        match state.difference(end).or(missing) {
-            Some(height) => Err(self.spec.changed(height)),
-            None => Ok(()),
-        }
+        state.difference(end).or(missing).map_or(Ok(()), |height| Err(self.spec.changed(height)))
     }
 
     /// Takes all records of the range up to `up_to`, which is its end unless it held too many.

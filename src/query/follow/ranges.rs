@@ -1,4 +1,5 @@
-//! The steps of a round that reads ranges of heights, where the list cannot be read down to what is known.
+//! The steps of a round that reads ranges of heights, where reading the list down to what is known is impossible or takes more
+//! requests.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use super::discarded::Responses;
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
 use super::reading::Reading;
-use super::spec::{Ranges, Stop};
+use super::spec::{Ranges, RoundProof, Stop};
 use super::state::{Changes, FollowState};
 
 /// Part of the heights that were read down by which ranges end above the lowest of them: a reading down that reaches as many
@@ -37,6 +38,40 @@ impl Follower {
             Ranges::List | Ranges::ByCount | Ranges::None => f64::INFINITY,
         };
         self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
+    }
+
+    /// True if the reading holds more records than it may, or is going to: a list with a count shows it on its first page.
+    pub(super) fn is_too_large(&self, depth: i64) -> bool {
+        let is_foreseen = self.round.pages == 1 && self.spec.proof == RoundProof::Count;
+        let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
+        let to_come = self.round.more.map_or(to_come, |more| to_come.min(more as f64));
+        self.round.reading.rows() as f64 + to_come * self.spec.page_size as f64 > self.spec.max_rows as f64
+    }
+
+    /// Records per height, by what was read.
+    fn density(&self) -> f64 {
+        self.round.reading.rows() as f64 / self.round.reading.num_heights().max(1) as f64
+    }
+
+    /// Pages that the reading is expected to take, at least 1.
+    pub(super) fn pages_to_come(&self) -> u64 {
+        let Some(state) = &self.state else { return 1 };
+        self.pages_to(self.depth(state, Stop::Page(self.round.more))).max(1.0) as u64
+    }
+
+    fn pages_to(&self, depth: i64) -> f64 {
+        let reading = &self.round.reading;
+        let from = reading.complete_from() as f64;
+        let read_heights = (reading.top().unwrap_or(depth) as f64 - from + 1.0).max(1.0);
+        let heights = (from - depth as f64).max(0.0);
+        let pages = heights * reading.rows() as f64 / read_heights / self.spec.page_size as f64;
+        self.round.more.map_or(pages, |more| pages.min(more as f64))
+    }
+
+    /// True if the first page shows that the list has more records than a reading down may hold.
+    pub(super) fn is_too_long_to_read_down(&self, stop: Stop) -> bool {
+        let Stop::Page(Some(more)) = stop else { return false };
+        more.saturating_add(1).saturating_mul(self.spec.page_size) >= self.spec.max_rows
     }
 
     /// Stops reading down, where that is too long. Ranges read as lists end where its rows begin, once these are proven.

@@ -14,7 +14,7 @@ use super::fingerprint::{RowFacts, page_hash};
 use super::first_records::FirstRecords;
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
 use super::reading::Reading;
-use super::spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Ranges, RoundProof, Stop};
+use super::spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Ranges, Stop};
 use super::state::{Changes, FollowState, LastRound};
 use crate::client::Error;
 use crate::planted::Bug;
@@ -198,14 +198,12 @@ impl Follower {
 
     fn compare_held(&self) -> Step {
         let state = self.state.as_ref();
-        match state.and_then(|state| state.lowest_change(&self.round.reading, Changes::Held)) {
-            Some(height) => Err(self.spec.changed(height)),
-            None => Ok(Vec::new()),
-        }
+        let changed = state.and_then(|state| state.lowest_change(&self.round.reading, Changes::Held));
+        changed.map_or(Ok(Vec::new()), |height| Err(self.spec.changed(height)))
     }
 
     /// The height from which on a round has to read all records.
-    fn depth(&self, state: &FollowState, stop: Stop) -> i64 {
+    pub(super) fn depth(&self, state: &FollowState, stop: Stop) -> i64 {
         let known = state.verified_from();
         let depth = self.unsettled(state, stop).map_or(known, |lowest| lowest.min(known));
         let overlap = state.overlap().map_or(depth, |overlap| overlap.height.min(depth));
@@ -289,40 +287,6 @@ impl Follower {
                 Err(self.spec.gap(first, self.round.reading.complete_from().saturating_sub(1).max(first)))
             }
         }
-    }
-
-    /// True if the reading holds more records than it may, or is going to: a list with a count shows it on its first page.
-    fn is_too_large(&self, depth: i64) -> bool {
-        let is_foreseen = self.round.pages == 1 && self.spec.proof == RoundProof::Count;
-        let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
-        let to_come = self.round.more.map_or(to_come, |more| to_come.min(more as f64));
-        self.round.reading.rows() as f64 + to_come * self.spec.page_size as f64 > self.spec.max_rows as f64
-    }
-
-    /// Records per height, by what was read.
-    pub(super) fn density(&self) -> f64 {
-        self.round.reading.rows() as f64 / self.round.reading.num_heights().max(1) as f64
-    }
-
-    /// Pages that the reading is expected to take, at least 1.
-    pub(super) fn pages_to_come(&self) -> u64 {
-        let Some(state) = &self.state else { return 1 };
-        self.pages_to(self.depth(state, Stop::Page(self.round.more))).max(1.0) as u64
-    }
-
-    pub(super) fn pages_to(&self, depth: i64) -> f64 {
-        let reading = &self.round.reading;
-        let from = reading.complete_from() as f64;
-        let read_heights = (reading.top().unwrap_or(depth) as f64 - from + 1.0).max(1.0);
-        let heights = (from - depth as f64).max(0.0);
-        let pages = heights * reading.rows() as f64 / read_heights / self.spec.page_size as f64;
-        self.round.more.map_or(pages, |more| pages.min(more as f64))
-    }
-
-    /// True if the first page shows that the list has more records than a reading down may hold.
-    fn is_too_long_to_read_down(&self, stop: Stop) -> bool {
-        let Stop::Page(Some(more)) = stop else { return false };
-        more.saturating_add(1).saturating_mul(self.spec.page_size) >= self.spec.max_rows
     }
 
     /// Delivers what was read down, or fails.
