@@ -177,44 +177,49 @@ impl Set {
                 {
                     return Ok(Some(page));
                 }
-                let error = self.spent.take().or_else(|| self.ask_emptied_again());
-                if error.is_none() && self.read_empty_again(report) {
-                    continue;
+                match self.spent.take().or_else(|| self.ask_emptied_again()) {
+                    Some(error) => return Err(error),
+                    None if self.read_empty_again(report) => continue,
+                    None => return self.finish(report),
                 }
-                return error.map_or_else(|| self.finish(report), Err);
             };
-            let (index, mut run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
-            match page {
-                Ok(Some(page)) => {
-                    self.waiting.push_back((index, run));
-                    if let Some(page) = self.accept(index, page, report, partial) {
-                        return Ok(Some(page));
-                    }
-                }
-                Ok(None) => self.end(index, &*run, None, report),
-                Err(Error::Drift { .. }) if self.read_again(index, &mut *run) => self.account(report),
-                Err(error @ Error::Empty { denies_list, .. }) => {
-                    if let Some(list) = self.open.get_mut(&index) {
-                        list.was_denied |= denies_list;
-                    }
-                    self.emptied.push((index, run, error));
-                    self.account(report);
-                    // Other lists show whether the service throttles.
-                    self.begin_at_once = None;
-                }
-                Err(error) if is_of_one_list(&error) => self.end(index, &*run, Some(error), report),
-                Err(error @ Error::Budget { .. }) => {
-                    self.waiting.push_back((index, run));
-                    self.account(report);
-                    self.spent = Some(error);
-                }
-                Err(error) => {
-                    self.waiting.push_back((index, run));
-                    self.account(report);
-                    return Err(error);
-                }
+            let answered = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
+            if let Some(page) = self.take(answered, report, partial)? {
+                return Ok(Some(page));
             }
         }
+    }
+
+    /// Takes what the run of a list returned. Returns the page of the set that it leads to, or the error that ends the call.
+    fn take(&mut self, answered: Answered, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
+        let (index, mut run, page) = answered;
+        match page {
+            Ok(Some(page)) => {
+                self.waiting.push_back((index, run));
+                return Ok(self.accept(index, page, report, partial));
+            }
+            Ok(None) => self.end(index, None, report),
+            Err(Error::Drift { .. }) if self.read_again(index, &mut *run) => self.account(report),
+            Err(error @ Error::Empty { denies_list, .. }) => {
+                if let Some(list) = self.open.get_mut(&index) {
+                    list.was_denied |= denies_list;
+                }
+                self.emptied.push((index, run, error));
+                self.account(report);
+                // Other lists show whether the service throttles.
+                self.begin_at_once = None;
+            }
+            Err(error) if is_of_one_list(&error) => self.end(index, Some(error), report),
+            Err(error) => {
+                self.waiting.push_back((index, run));
+                self.account(report);
+                if !matches!(error, Error::Budget { .. }) {
+                    return Err(error);
+                }
+                self.spent = Some(error);
+            }
+        }
+        Ok(None)
     }
 
     /// Asks all open lists for a page, and opens others while there is room.
@@ -280,9 +285,9 @@ impl Set {
         let earlier = self.starts.get(&index).cloned();
         let Some(list) = self.open.get(&index) else { return };
         let start = list.checkpoint.as_ref().map(|checkpoint| Arc::new(checkpoint.cursor())).or(earlier);
-        let discarded = discarded.filter(|_| start.is_none());
+        let is_begun_again = start.is_none();
         let mut run = (self.begin)(&self.start_of(index, start));
-        if let Some(discarded) = discarded {
+        if is_begun_again && let Some(discarded) = discarded {
             run.begin_after(discarded);
         }
         if let Some(list) = self.open.get_mut(&index) {
@@ -346,8 +351,8 @@ impl Set {
     }
 
     /// Ends a list, with the error that ended it.
-    fn end(&mut self, index: usize, run: &dyn ListRun, error: Option<Error>, report: &SharedReport) {
-        let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
+    fn end(&mut self, index: usize, error: Option<Error>, report: &SharedReport) {
+        let Some(list) = self.open.remove(&index) else { return };
         self.ended.insert(index);
         self.begun.remove(&index);
         self.has_moved = true;

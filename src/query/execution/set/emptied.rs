@@ -9,12 +9,13 @@ impl Set {
     /// well. Such a list is begun again, or ends with its error.
     pub(super) fn judge_emptied(&mut self, report: &SharedReport) {
         for (index, mut run, error) in std::mem::take(&mut self.emptied) {
-            if !self.has_progressed_since(index) {
+            let have_others_returned = self.open.get(&index).is_some_and(|list| list.asked_at < self.num_pages);
+            if !have_others_returned {
                 self.emptied.push((index, run, error));
             } else if self.begin_again(index, &mut *run) {
                 self.account(report);
             } else {
-                self.end(index, &*run, Some(error), report);
+                self.end(index, Some(error), report);
             }
         }
     }
@@ -25,10 +26,5 @@ impl Set {
         let error = self.emptied.first().map(|(_, _, error)| error.clone());
         self.waiting.extend(self.emptied.drain(..).map(|(index, run, _)| (index, run)));
         error
-    }
-
-    /// True if other lists have returned records since a list was asked for its page.
-    fn has_progressed_since(&self, index: usize) -> bool {
-        self.open.get(&index).is_some_and(|list| list.asked_at < self.num_pages)
     }
 }
