@@ -56,8 +56,8 @@ impl Query {
         options: Options,
     ) -> Result<Self, Error> {
         let args = args.into();
-        if let Some(name) = set::several(endpoint, &args) {
-            return Self::set(client, endpoint, name, &args, &options);
+        if let Some(several) = set::several(endpoint, &args, &options)? {
+            return Self::set(client, endpoint, several, &args, &options);
         }
         if options.unique {
             let problem = Message::new("must not be given without several values of one argument");
@@ -101,14 +101,14 @@ impl Query {
     fn set(
         client: &Client,
         endpoint: &'static Endpoint,
-        name: &'static str,
+        several: (&'static Param, &[String]),
         args: &[(String, Arg)],
         options: &Options,
     ) -> Result<Self, Error> {
-        let (members, first) = Members::new(endpoint, name, args, options, |args| {
+        let (members, first) = Members::new(several, args, |args| {
             Self::new(client, endpoint, args, Options { unique: false, ..options.clone() })
         })?;
-        let args = with_value(args, name, &Arg::List(members.values.to_vec()));
+        let args = with_value(args, members.name, &Arg::List(members.values.to_vec()));
         Ok(Self { args: args.into(), options: options.clone(), members: Some(members), ..first })
     }
 

@@ -1,6 +1,7 @@
 //! `Members`: the lists of a query that has several values for one argument.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -8,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::args::{Arg, Options};
 use super::params::sent_value;
 use crate::client::Error;
-use crate::interface::{Endpoint, ParamKind, meaning};
+use crate::interface::{Endpoint, Param, ParamKind, meaning};
 use crate::message::{Hint, Message};
 
 /// The values that select the lists of a set. The query of each list is made when the list is read: a set may have tens
@@ -36,16 +37,30 @@ impl Members {
     }
 }
 
-/// Parameters that have several values and are no look-ups of hashes.
-fn parameters<'a>(endpoint: &'a Endpoint, args: &'a [(String, Arg)]) -> impl Iterator<Item = &'static str> + 'a {
-    let lists = args.iter().filter(|(_, arg)| matches!(arg, Arg::List(_)));
-    let params = lists.filter_map(|(name, _)| endpoint.param(name));
-    params.filter(|param| !matches!(param.kind, ParamKind::Hashes { .. })).map(|param| param.name)
-}
-
-/// Parameter that has several values, each of which selects a list.
-pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'static str> {
-    parameters(endpoint, args).next()
+/// The parameter that has several values, each of which selects a list, and the values; `None` if the call is not a set.
+pub(super) fn several<'a>(
+    endpoint: &'static Endpoint,
+    args: &'a [(String, Arg)],
+    options: &Options,
+) -> Result<Option<(&'static Param, &'a [String])>, Error> {
+    let mut several = args.iter().filter_map(|(name, arg)| {
+        let Arg::List(values) = arg else { return None };
+        let param = endpoint.param(name).filter(|param| !matches!(param.kind, ParamKind::Hashes { .. }))?;
+        Some((param, values.as_slice()))
+    });
+    let Some((param, values)) = several.next() else { return Ok(None) };
+    let name = param.name;
+    if !param.selects_list() {
+        return Err(Error::parameter(name, "must be one value"));
+    }
+    if let Some((other, _)) = several.find(|(other, _)| other.name != name) {
+        return Err(Error::parameter(other.name, format!("must be one value where {name} has several")));
+    }
+    if options.max_items.is_some() {
+        let problem = Message::new(format!("must not be given with several values of {name}"));
+        return Err(Error::parameter("max_items", problem.hint(Hint::Omit("max_items".into()))));
+    }
+    Ok(Some((param, values)))
 }
 
 /// Arguments with another value for one of them.
@@ -58,31 +73,16 @@ impl Members {
     /// Checks every value before anything is sent, each together with the other arguments. `query` makes the query of
     /// one value. Returns the query of the first value, too.
     pub(super) fn new<Q>(
-        endpoint: &'static Endpoint,
-        name: &'static str,
+        (param, given): (&'static Param, &[String]),
         args: &[(String, Arg)],
-        options: &Options,
         query: impl Fn(Vec<(String, Arg)>) -> Result<Q, Error>,
     ) -> Result<(Self, Q), Error> {
-        let Some(param) = endpoint.param(name).filter(|param| param.selects_list()) else {
-            return Err(Error::parameter(name, "must be one value"));
-        };
-        if let Some(other) = parameters(endpoint, args).find(|other| *other != name) {
-            return Err(Error::parameter(other, format!("must be one value where {name} has several")));
-        }
-        if options.max_items.is_some() {
-            let problem = Message::new(format!("must not be given with several values of {name}"));
-            return Err(Error::parameter("max_items", problem.hint(Hint::Omit("max_items".into()))));
-        }
-        let given = args.iter().find_map(|(other, arg)| match arg {
-            Arg::List(values) if other == name => Some(values.as_slice()),
-            _ => None,
-        });
+        let name = param.name;
         let mut values = Vec::new();
         let mut sent = Vec::new();
         let mut first = None;
-        let mut seen = HashSet::new();
-        for (index, value) in given.unwrap_or_default().iter().enumerate() {
+        let mut by_meaning = BTreeMap::new();
+        for (index, value) in given.iter().enumerate() {
             let arg = Arg::String(value.clone());
             let checked = query(with_value(args, name, &arg)).and_then(|query| Ok((query, sent_value(param, &arg)?)));
             let (query, text) = checked.map_err(|error| match error {
@@ -92,16 +92,16 @@ impl Members {
                 other => other,
             })?;
             first.get_or_insert(query);
-            if seen.insert(meaning(&text)) {
+            if let Entry::Vacant(entry) = by_meaning.entry(meaning(&text)) {
+                entry.insert(sent.len() as u32);
                 values.push(value.clone());
                 sent.push(text);
             }
         }
         let Some(first) = first else { return Err(Error::parameter(name, "must not be empty")) };
-        let mut by_rank: Vec<u32> = (0..sent.len() as u32).collect();
-        by_rank.sort_by_cached_key(|index| meaning(&sent[*index as usize]));
-        let digest = digest(by_rank.iter().map(|index| sent[*index as usize].as_str())).into();
-        Ok((Self { name, values: values.into(), sent: sent.into(), by_rank: by_rank.into(), digest }, first))
+        let digest = digest(by_meaning.keys()).into();
+        let by_rank = by_meaning.into_values().collect();
+        Ok((Self { name, values: values.into(), sent: sent.into(), by_rank, digest }, first))
     }
 
     /// Meanings of the values, in their order.
@@ -119,11 +119,11 @@ impl Members {
     }
 }
 
-/// Hash of values in the order of their meanings.
-fn digest<'a>(sent: impl Iterator<Item = &'a str>) -> String {
+/// Hash of the meanings of values, in their order.
+fn digest<'a>(meanings: impl Iterator<Item = &'a String>) -> String {
     let mut hasher = Sha256::new();
-    for value in sent {
-        hasher.update(meaning(value));
+    for meaning in meanings {
+        hasher.update(meaning);
         hasher.update("\n");
     }
     hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
