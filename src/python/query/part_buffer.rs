@@ -45,11 +45,11 @@ pub struct PartBuffer {
     state: Arc<Mutex<BufferState>>,
     report: SharedReport,
     bar: Bar,
-    /// True if records are accepted by the caller, who compares their keys; false if all pages are.
-    keyed: bool,
 }
 
 struct BufferState {
+    /// True if records are accepted by the caller, who compares their keys; false if all pages are.
+    keyed: bool,
     batches: Batches,
     /// Rows in `batches`.
     rows: usize,
@@ -66,6 +66,9 @@ struct BufferState {
 
 impl BufferState {
     fn hold(&mut self, page: Page) {
+        if self.keyed {
+            self.keys.extend(keys(&page.columns));
+        }
         self.file.note_arrival();
         self.held.push_back((page, 0));
     }
@@ -95,9 +98,11 @@ impl BufferState {
         }
     }
 
-    /// Moves whole pages to those to be written while they fit into a file.
+    /// Moves whole pages to those to be written while they fit into a file, unless they are compared by keys.
     fn accept_pages(&mut self) {
-        while let Some((page, _)) = self.held.front() {
+        while !self.keyed
+            && let Some((page, _)) = self.held.front()
+        {
             if !self.file.is_empty() && !self.file.fits(&page.columns) {
                 return;
             }
@@ -106,12 +111,14 @@ impl BufferState {
     }
 
     /// True if a file or a piece is due, or the result has ended. Pages that are not compared by keys are accepted first.
-    fn is_fetched(&mut self, keyed: bool, requests: u64) -> bool {
-        if !keyed {
-            self.accept_pages();
-        }
-        let has_more_than_a_file = !keyed && !self.held.is_empty();
-        self.ended || self.file.is_full() || has_more_than_a_file || self.has_piece(requests)
+    fn is_fetched(&mut self, requests: u64) -> bool {
+        self.accept_pages();
+        self.ended || self.file.is_full() || self.has_more_than_a_file() || self.has_piece(requests)
+    }
+
+    /// True if pages do not fit into the file, after those that do were accepted.
+    fn has_more_than_a_file(&self) -> bool {
+        !self.keyed && !self.held.is_empty()
     }
 
     /// True if the rows to be written are to be stored before they fill a file.
@@ -155,6 +162,7 @@ impl PartBuffer {
     ) -> Self {
         let limits = FileLimits { rows: max_rows, bytes: MAX_BYTES, age: max_age };
         let state = BufferState {
+            keyed,
             batches: Batches::with_chunk_rows(run.query().record(), max_rows, CHUNK_ROWS),
             rows: 0,
             file: FileFill::new(limits, earlier_requests),
@@ -171,7 +179,6 @@ impl PartBuffer {
             run: Arc::new(tokio::sync::Mutex::new(run)),
             state: Arc::new(Mutex::new(state)),
             bar,
-            keyed,
         }
     }
 
@@ -183,30 +190,26 @@ impl PartBuffer {
         let run = self.run.clone();
         let state = self.state.clone();
         let report = self.report.clone();
-        let keyed = self.keyed;
         async move {
             let run = &mut *run.lock().await;
             loop {
                 let due_at = {
                     let mut state = lock(&state);
-                    if state.is_fetched(keyed, report.requests()) {
+                    if state.is_fetched(report.requests()) {
                         return Ok(());
                     }
                     state.file.due_at()
                 };
                 let Some(next) = next_before(due_at, run.next()).await else { return Ok(()) };
-                let Some(page) = next? else {
-                    let mut state = lock(&state);
+                let page = next?;
+                let mut state = lock(&state);
+                let Some(page) = page else {
                     state.ended = true;
                     state.is_read_to_end = run.is_read_to_end();
-                    continue;
+                    return Ok(());
                 };
-                let mut state = lock(&state);
-                if keyed {
-                    state.keys.extend(keys(&page.columns));
-                }
                 state.hold(page);
-                if keyed {
+                if state.keyed {
                     return Ok(());
                 }
             }
@@ -254,7 +257,7 @@ impl PartBuffer {
     /// by age.
     fn is_due(&self) -> bool {
         let state = lock(&self.state);
-        state.file.is_due() || !state.file.is_empty() && !self.keyed && !state.held.is_empty()
+        state.file.is_due() || !state.file.is_empty() && state.has_more_than_a_file()
     }
 
     /// True if `take_piece` would return enough to be stored.
@@ -271,7 +274,7 @@ impl PartBuffer {
     #[getter]
     fn ended(&self) -> bool {
         let state = lock(&self.state);
-        state.ended && (self.keyed || state.held.is_empty())
+        state.ended && !state.has_more_than_a_file()
     }
 
     /// Rows that `take` would return.
@@ -311,9 +314,7 @@ impl PartBuffer {
             let taken = state.take(report.requests);
             let has_rows = !state.held.is_empty();
             state.file.begin_next(has_rows);
-            if !self.keyed {
-                state.accept_pages();
-            }
+            state.accept_pages();
             taken
         };
         self.with_cursor(py, taken)
