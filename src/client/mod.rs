@@ -139,10 +139,7 @@ impl Client {
         let Inner { settings, limiter, in_flight, bounds, shared } = &*self.inner;
         let is_bounded = options.max_requests.is_some();
         let settings = settings.with_options(options)?;
-        let own = match is_bounded.then_some(settings.max_requests).flatten() {
-            Some(max_requests) => Some(RequestBound::new(max_requests)?),
-            None => None,
-        };
+        let own = is_bounded.then_some(settings.max_requests).flatten().map(RequestBound::new).transpose()?;
         let bounds = bounds.and(own);
         let given = self.settings();
         let limiter = if settings.rate_limit == given.rate_limit { limiter.clone() } else { Arc::default() };

@@ -109,13 +109,10 @@ impl Client {
 
     /// Records facts beside the requests, if there is a cassette that records.
     pub fn record_facts(&self, request: &Request, body: Bytes) -> Result<(), Error> {
-        match self.settings().cassette.as_ref().filter(|cassette| cassette.can_record()) {
-            None => Ok(()),
-            Some(cassette) => {
-                self.check_params(cassette, request)?;
-                Ok(cassette.record(request, Outcome::of_facts(body))?)
-            }
-        }
+        let cassette = self.settings().cassette.as_ref().filter(|cassette| cassette.can_record());
+        let Some(cassette) = cassette else { return Ok(()) };
+        self.check_params(cassette, request)?;
+        Ok(cassette.record(request, Outcome::of_facts(body))?)
     }
 
     pub(super) fn replayed(&self, outcome: Outcome) -> Result<Response, TransportError> {

@@ -48,10 +48,8 @@ pub fn check(
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &str, code: &'static str) -> Result<&'h str, ErrorResponse> {
-    match headers.get(name).map(|value| value.to_str().unwrap_or_default()) {
-        Some(text) if !text.is_empty() => Ok(text),
-        Some(_) | None => Err(ErrorResponse::new(code, format!("Header {name} can not be empty"))),
-    }
+    let text = headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+    text.ok_or_else(|| ErrorResponse::new(code, format!("Header {name} can not be empty")))
 }
 
 fn invalid_key() -> ErrorResponse {

@@ -71,14 +71,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn aborted(&self) -> Option<io::Error> {
-        self.handle.is_aborted().then(|| {
-            // Without lingering the system sends a reset; a graceful close would look like a complete response.
-            match self.stream.set_zero_linger() {
-                Ok(()) => io::ErrorKind::ConnectionReset.into(),
-                Err(error) => error,
-            }
-        })
+    /// Fails if the connection is to be reset.
+    fn check_open(&self) -> io::Result<()> {
+        if !self.handle.is_aborted() {
+            return Ok(());
+        }
+        // Without lingering the system sends a reset; a graceful close would look like a complete response.
+        self.stream.set_zero_linger()?;
+        Err(io::ErrorKind::ConnectionReset.into())
     }
 
     /// Logs the request if these bytes are a response that the HTTP server makes without a handler.
@@ -172,13 +172,9 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.aborted() {
-            Some(error) => Poll::Ready(Err(error)),
-            None => {
-                self.log_rejection(bytes);
-                Pin::new(&mut self.stream).poll_write(context, bytes)
-            }
-        }
+        self.check_open()?;
+        self.log_rejection(bytes);
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -186,13 +182,9 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.aborted() {
-            Some(error) => Poll::Ready(Err(error)),
-            None => {
-                self.log_rejection(slices.first().map_or(&[], |slice| slice));
-                Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-            }
-        }
+        self.check_open()?;
+        self.log_rejection(slices.first().map_or(&[], |slice| slice));
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -204,10 +196,8 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.aborted() {
-            Some(error) => Poll::Ready(Err(error)),
-            None => Pin::new(&mut self.stream).poll_shutdown(context),
-        }
+        self.check_open()?;
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

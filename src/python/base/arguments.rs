@@ -308,10 +308,8 @@ impl<'py> FromPyObject<'_, 'py> for ColumnNames {
             && given.cast::<PyMapping>().is_err();
         let names = if is_list { given.try_iter().ok() } else { None };
         let names: Option<Vec<String>> = names.and_then(|names| names.map(|name| name.ok()?.extract().ok()).collect());
-        match names {
-            Some(names) => Ok(Self(names)),
-            None => Err(Error::parameter("columns", rejected("must be a list of names", &given)).into()),
-        }
+        let names = names.ok_or_else(|| Error::parameter("columns", rejected("must be a list of names", &given)))?;
+        Ok(Self(names))
     }
 }
 

@@ -77,10 +77,8 @@ impl Records {
 
     fn view<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
         let (chunk, row) = self.inner.chunk_of(row);
-        match self.chunks.get(chunk) {
-            Some(chunk) => record_classes::view(py, chunk.clone(), row),
-            None => Err(self.out_of_range(row)),
-        }
+        let chunk = self.chunks.get(chunk).ok_or_else(|| self.out_of_range(row))?;
+        record_classes::view(py, chunk.clone(), row)
     }
 
     fn out_of_range(&self, index: impl std::fmt::Display) -> PyErr {
