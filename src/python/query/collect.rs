@@ -162,11 +162,7 @@ impl ToFrame for Query {
     }
 }
 
-to_frame_methods! {
-    Query,
-    "($self, numbers=None, *, dtype_backend=None, columns=None)",
-    "($self, numbers=None, *, columns=None)"
-}
+to_frame_methods! { Query }
 
 #[pymethods]
 impl Query {

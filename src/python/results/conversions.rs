@@ -49,11 +49,7 @@ impl ToFrame for Records {
     }
 }
 
-to_frame_methods! {
-    Records,
-    "($self, numbers=None, *, dtype_backend=None, columns=None)",
-    "($self, numbers=None, *, columns=None)"
-}
+to_frame_methods! { Records }
 
 /// Declares the methods that write a file. They differ in its format only.
 macro_rules! files {

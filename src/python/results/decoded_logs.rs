@@ -69,11 +69,7 @@ impl ToFrame for DecodedLogs {
     }
 }
 
-to_frame_methods! {
-    DecodedLogs,
-    "($self, numbers=None, *, dtype_backend=None, columns=None)",
-    "($self, numbers=None, *, columns=None)"
-}
+to_frame_methods! { DecodedLogs }
 
 #[pymethods]
 impl DecodedLogs {

@@ -20,18 +20,18 @@ pub trait ToFrame {
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// Adds the methods to a class that is `ToFrame`: its name, the signature of `to_pandas`, and that of the others.
+/// Adds the methods to a class that is `ToFrame`.
 macro_rules! to_frame_methods {
-    ($class:ident, $of_pandas:tt, $of_others:tt) => {
-        to_frame_methods! { $class, $of_pandas, $of_others, to_polars Polars to_arrow Arrow }
+    ($class:ident) => {
+        to_frame_methods! { $class, to_polars Polars to_arrow Arrow }
     };
-    ($class:ident, $of_pandas:tt, $of_others:tt, $($other:ident $frame:ident)*) => {
+    ($class:ident, $($other:ident $frame:ident)*) => {
         #[pymethods]
         impl $class {
             #[doc = doc!($class.to_pandas)]
             #[pyo3(
                 signature = (numbers=None, *, dtype_backend=None, columns=None, **unknown),
-                text_signature = $of_pandas
+                text_signature = "($self, numbers=None, *, dtype_backend=None, columns=None)"
             )]
             fn to_pandas<'py>(
                 &self,
@@ -50,7 +50,7 @@ macro_rules! to_frame_methods {
                 #[doc = doc!($class.$other)]
                 #[pyo3(
                     signature = (numbers=None, *, columns=None, **unknown),
-                    text_signature = $of_others
+                    text_signature = "($self, numbers=None, *, columns=None)"
                 )]
                 fn $other<'py>(
                     &self,
