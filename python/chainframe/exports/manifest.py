@@ -173,17 +173,14 @@ class Manifest:
 
     def apply(self, change: dict[str, Any]) -> None:
         # All of it or, if the line is malformed, nothing.
-        parts = [*self.parts, *(Part(**part) for part in change["parts"])]
-        watermark = [*self.watermark, *change["watermark"]]
-        cursor = _moved(self.cursor, change["cursor"])
-        report = _changed(self.report, change["report"])
-        settled = _settled(change["settled"])
-        self.parts = parts
-        self.watermark = watermark
-        self.cursor = cursor
-        self.report = report
-        self.settled = settled
-        self.revision = change["revision"]
+        vars(self).update(
+            parts=[*self.parts, *(Part(**part) for part in change["parts"])],
+            watermark=[*self.watermark, *change["watermark"]],
+            cursor=_moved(self.cursor, change["cursor"]),
+            report=_changed(self.report, change["report"]),
+            settled=_settled(change["settled"]),
+            revision=change["revision"],
+        )
 
     @classmethod
     def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON

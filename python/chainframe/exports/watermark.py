@@ -66,7 +66,7 @@ class WatermarkMatcher:
         self._watermark = watermark
         self._known = [str(key) for key, _ in watermark]
         self._lowest = height_of(watermark, min)
-        self._set = set(self._known)
+        self._num_known = Counter(self._known)
         if not any(self._is_unique(0, length) for length in range(1, len(self._known) + 1)):
             raise ExportError(
                 f"since: cannot find an unambiguous watermark: the newest {len(self._known)} records are "
@@ -78,7 +78,7 @@ class WatermarkMatcher:
         self.returned: deque[int] = deque()
         """Indices, before those of held records, of records that the series has: absent ones, or those that moved."""
         self._num_returned = 0
-        self._moved = Counter(str(key) for key, _ in written if key in self._set)
+        self._moved = Counter(str(key) for key, _ in written if key in self._num_known)
         """Keys of the watermark that were received further up, before those of held records."""
         self._written = written
         self._runs: list[Run] = []
@@ -121,9 +121,10 @@ class WatermarkMatcher:
             self._extend(key)
             if self._top is None:
                 self._top = height
-            if not self._runs and self._is_below(height):
+            is_below = height is not None and self._lowest is not None and height < self._lowest
+            if is_below and not self._runs:
                 self.passed = self._count
-            if self._held or key in self._set or self.passed is not None:
+            if self._held or key in self._num_known or self.passed is not None:
                 self._held.append((key, height))
             else:
                 self._check_returned(self._count, key)
@@ -155,7 +156,7 @@ class WatermarkMatcher:
     def _check_returned(self, index: int, key: str) -> None:
         if self._expected[key] > 0:
             self._expected[key] -= 1
-        elif self._moved[key] < self._known.count(key):
+        elif self._moved[key] < self._num_known[key]:
             self._moved[key] += 1
         else:
             return
@@ -251,7 +252,7 @@ class WatermarkMatcher:
 
     def _extend(self, key: str) -> None:
         """Extends the runs that end at the record before this one, and begins others."""
-        positions = [index for index, known in enumerate(self._known) if known == key] if key in self._set else []
+        positions = [index for index, known in enumerate(self._known) if known == key] if key in self._num_known else []
         extended = [run for run in self._runs if run.known + run.length in positions]
         taken = set()
         for run in extended:
@@ -263,20 +264,14 @@ class WatermarkMatcher:
             enough = min(MIN_RUN, len(self._known) - run.known)
             if run.length >= enough and self._is_unique(run.known, run.length):
                 self.met = run
-                self._below = Counter(self._known) - Counter(self._known[run.known : run.known + run.length])
+                self._below = self._num_known - Counter(self._known[run.known : run.known + run.length])
                 return
 
     def _is_unique(self, start: int, length: int) -> bool:
         """True if these records of the watermark occur once in it, and none of their beginnings is also their end."""
         part = self._known[start : start + length]
-        ends = range(1, length)
-        others = (at for at in range(len(self._known) - length + 1) if at != start)
-        return all(part[shift:] != part[: length - shift] for shift in ends) and not any(
-            self._known[at : at + length] == part for at in others
-        )
-
-    def _is_below(self, height: int | None) -> bool:
-        return height is not None and self._lowest is not None and height < self._lowest
+        found = [at for at in range(len(self._known) - length + 1) if self._known[at : at + length] == part]
+        return found == [start] and all(part[shift:] != part[: length - shift] for shift in range(1, length))
 
 
 class HeightMatcher:

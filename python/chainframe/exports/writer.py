@@ -254,7 +254,6 @@ class ParquetWriter(ABC, Generic[B]):
 
     def _parts(self, table: pa.Table) -> list[Part]:
         slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
-
         first = len(self.manifest.parts)
         return [self._write_part(part_name(number), part) for number, part in enumerate(slices, first)]
 
@@ -274,8 +273,11 @@ class ParquetWriter(ABC, Generic[B]):
         return [*self.manifest.watermark, *self._taken.watermark]
 
     def _whole_report(self) -> dict[str, Any]:
+        """The report over all runs so far; of a set with the records that were written of each value."""
         now = self._buffer.report()
-        verdicts = self._verdicts(now)
+        verdicts = _written(now._verdicts, self._queried)  # noqa: SLF001 - of this package
+        if before := self._before.get("verdicts"):
+            verdicts = merged_verdicts([before, verdicts])
         return {**self._report(now), **({"verdicts": verdicts} if verdicts["argument"] else {})}
 
     def _report(self, now: Report) -> dict[str, Any]:
@@ -292,12 +294,6 @@ class ParquetWriter(ABC, Generic[B]):
             "reasons": now._reasons,  # noqa: SLF001
             "missing": now.missing,
         }
-
-    def _verdicts(self, now: Report) -> dict[str, list[Any]]:
-        """The verdicts on the values of a set over all runs so far, with the records that were written of each."""
-        written = _written(now._verdicts, self._queried)  # noqa: SLF001 - of this package
-        before = self._before.get("verdicts")
-        return merged_verdicts([before, written]) if before else written
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""
