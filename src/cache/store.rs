@@ -186,7 +186,7 @@ impl Cache {
             Ok((removals, found))
         })?;
         let Some(stored) = found else { return Ok((removals, None)) };
-        let entry = read_entry(record, &stored);
+        let entry = read_entry(key, record, &stored);
         if entry.is_none() {
             self.discard(key)?;
         }
@@ -211,7 +211,7 @@ impl Cache {
         let rows = to_json(record, &entry.rows).map_err(|error| error.to_string())?;
         let facts = serde_json::to_string(&entry.facts).map_err(|error| error.to_string())?;
         let records: usize = entry.rows.iter().map(Columns::rows).sum();
-        let sum = checksum(&facts, &rows);
+        let sum = checksum(key, &facts, &rows);
         let max_bytes = i64::try_from(self.max_bytes()).unwrap_or(i64::MAX);
         let oldest = self.oldest(now);
         self.with(|connection| {
@@ -370,16 +370,16 @@ fn anchor_of(connection: &Connection, key: &Key, chain: &str) -> rusqlite::Resul
 }
 
 /// A stored result from its facts, rows and checksum; `None` if it is not as it was written.
-fn read_entry(record: &'static RecordType, (facts, rows, sum): &(String, Vec<u8>, String)) -> Option<Entry> {
-    if checksum(facts, rows) != *sum {
+fn read_entry(key: &Key, record: &'static RecordType, (facts, rows, sum): &(String, Vec<u8>, String)) -> Option<Entry> {
+    if checksum(key, facts, rows) != *sum {
         return None;
     }
     let facts: Facts = serde_json::from_str(facts).ok()?;
     Some(Entry { facts, rows: from_json(record, rows).ok()?.into() })
 }
 
-fn checksum(facts: &str, rows: &[u8]) -> String {
-    hash(&[facts, &hex(&Sha256::digest(rows))])
+fn checksum(key: &Key, facts: &str, rows: &[u8]) -> String {
+    hash(&[&key.digest, facts, &hex(&Sha256::digest(rows))])
 }
 
 #[cfg(test)]

@@ -119,6 +119,16 @@ fn damaged_rows_are_discarded() {
 }
 
 #[test]
+fn rows_of_another_query_are_discarded() {
+    let directory = Directory::new("moved");
+    let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+    cache.put(&key("a", 1), block(), &entry(2, 0), 0).unwrap();
+    let digest = key("a", 2).digest;
+    cache.with(|connection| connection.execute("update entries set digest = ?1", [&digest])).unwrap();
+    assert_eq!(count(&cache, &key("a", 2), 0), None);
+}
+
+#[test]
 fn heads_and_anchors_rise_only() {
     let directory = Directory::new("heads");
     let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();

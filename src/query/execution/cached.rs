@@ -91,9 +91,8 @@ async fn read_set(cache: &Cache, members: &Members, query: &Query, run: &mut Run
 /// True if the lists of blocks lack records that responses of the cache showed, also after the list was read.
 fn lacks_shown_records(members: &Members, run: &Run, records: &Records) -> bool {
     let heights = members.heights().chain(records.heights().flatten()).collect();
-    let is_whole = run.query().max_items().is_none();
     let shown = shown_records(run.query(), run.report()).of(&heights);
-    is_whole && lacking::lacks_shown(records, &shown, i64::MIN..=i64::MAX)
+    lacking::lacks_shown(records, &shown, i64::MIN..=i64::MAX)
 }
 
 /// True if a transaction is pending, or has not reached the other chain.
