@@ -31,11 +31,18 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// True if a page without records contradicts what the service says about the list.
-    pub(super) fn contradicts(&self, page: &Page) -> bool {
+    /// What a page without records contradicts, if it does.
+    pub(super) fn contradiction(&self, page: &Page) -> Option<&'static str> {
+        if page.columns.rows() > 0 {
+            return None;
+        }
         let has_more = page.paging.total.is_some_and(|total| total > self.offset)
             || page.paging.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
-        page.columns.rows() == 0 && (self.must_have_rows || has_more)
+        match (has_more, self.must_have_rows) {
+            (true, _) => Some("the API reports more records"),
+            (false, true) => Some("another response showed that it has records"),
+            (false, false) => None,
+        }
     }
 
     /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some

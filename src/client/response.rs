@@ -36,12 +36,12 @@ impl<M: Fn(&[u8]) -> Vec<u8>> Unclassified<'_, M> {
         }
         let Expectation { row_hint, projection, .. } = expectation;
         match client.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
-            Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
-                let problem = format!("page {} is empty but the API reports more records", expectation.page);
-                let denies_list = counts_none(&page);
-                Err(Error::Empty { endpoint: endpoint.name, problem, denies_list, attempts })
-            }
             Ok(decode::Envelope::Page(mut page)) => {
+                if let Some(contradiction) = expectation.contradiction(&page) {
+                    let problem = format!("page {} is empty but {contradiction}", expectation.page);
+                    let denies_list = counts_none(&page);
+                    return Err(Error::Empty { endpoint: endpoint.name, problem, denies_list, attempts });
+                }
                 // A report shows them.
                 page.members.unknown.iter_mut().for_each(|name| *name = self.shown(name));
                 Ok(page)
