@@ -64,7 +64,8 @@ def render(packages: list[dict[str, Any]]) -> str:
         for text in texts(package) or [f"License: {package['license']}. Authors: {authors or 'the contributors'}."]:
             users[text].append(f"{package['name']} {package['version']}")
     parts = ["The compiled part of chainframe contains the following crates.", "\n".join(map(title, packages))]
-    parts += [f"{RULE}\n{', '.join(names)}\n{RULE}\n\n{text}" for text, names in users.items()]
+    # Copies of one license differ in a few words, and so hardly in length: next to each other they compress to less.
+    parts += [f"{RULE}\n{', '.join(users[text])}\n{RULE}\n\n{text}" for text in sorted(users, key=len)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -50,8 +50,15 @@ def test_released_metadata_has_urls() -> None:
 
 def wheel_built(path: Path, machine: str, time: tuple[int, ...], number: int) -> Path:
     """A wheel as a machine leaves it: with its paths, the time and a random number."""
+    crate = {
+        "name": "bytes",
+        "version": "1.12.1",
+        "description": "Buffers",
+        "hashes": [{"alg": "SHA-256", "content": "0a"}],
+    }
     bill = {
         "serialNumber": f"urn:uuid:{number}",
+        "components": [crate],
         "metadata": {"timestamp": str(time), "component": {"bom-ref": f"path+file://{machine}#chainframe@0.1.0"}},
     }
     content = {
@@ -75,6 +82,7 @@ def test_wheels_of_two_machines_are_the_same(tmp_path: Path) -> None:
         record = archive.read("chainframe-0.1.0.dist-info/RECORD").decode().splitlines()
     assert "/home/one" not in bill
     assert "path+file:///chainframe#chainframe@0.1.0" in bill
+    assert [list(component) for component in json.loads(bill)["components"]] == [["name", "version", "hashes"]]
     assert record[-1].startswith("chainframe/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0")
     assert "chainframe-0.1.0.dist-info/RECORD,," in record
 
