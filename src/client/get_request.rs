@@ -31,7 +31,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// What a page without records contradicts, if it does.
+    /// The evidence that a page without records contradicts, if there is some.
     pub(super) fn contradiction(&self, page: &Page) -> Option<&'static str> {
         if page.columns.rows() > 0 {
             return None;
