@@ -31,8 +31,8 @@ const ROUTINE: u32 = 4;
 const ROUTINE_WAIT: Duration = Duration::from_millis(100);
 /// Age up to which a part of a service may lack records that another part has.
 const NEW_RECORDS: Duration = Duration::from_secs(60 * 60);
-/// Time after which an empty response that new records disproved says nothing of later ones. A service that throttles so
-/// does it again within this time, if it is asked as often.
+/// Time after which an empty response that new records disproved says nothing of later ones, if others have come. A service
+/// that throttles so does it again within this time, if it is asked as often.
 const DOUBT: Duration = Duration::from_secs(10 * 60);
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
@@ -113,7 +113,10 @@ impl EmptyState {
     fn is_throttling(&self) -> bool {
         match self.throttling {
             Throttling::Unseen => false,
-            Throttling::Suspected(at) => at.elapsed() < DOUBT,
+            Throttling::Suspected(at) => {
+                let has_recovered = self.last_records.is_some_and(|records| records > at);
+                !has_recovered || at.elapsed() < DOUBT
+            }
             Throttling::Seen => true,
         }
     }
@@ -149,13 +152,10 @@ pub(super) enum Verdict {
 }
 
 impl EmptyResponses {
-    /// True if the service has throttled by empty responses, or may have done so since `start`.
+    /// True if the service throttles by empty responses, as far as is known, or may have done so since `start`.
     pub fn has_throttled_since(&self, start: Instant) -> bool {
-        match self.0.lock().throttling {
-            Throttling::Unseen => false,
-            Throttling::Suspected(at) => at >= start,
-            Throttling::Seen => true,
-        }
+        let state = self.0.lock();
+        state.is_throttling() || matches!(state.throttling, Throttling::Suspected(at) if at >= start)
     }
 
     /// True if the service has throttled by page objects that count none: from then on they are repeated like responses that
@@ -325,10 +325,14 @@ mod tests {
         responses.on_disproved(Age::New);
         tokio::time::advance(DOUBT / 2).await;
         let later = Instant::now();
+        for _ in 0..2 {
+            assert!(responses.has_throttled_since(later));
+            assert_eq!(repetitions(&responses, later).0, REPETITIONS_IF_THROTTLING);
+            // No records have come since.
+            tokio::time::advance(DOUBT / 2).await;
+        }
+        responses.on_records(None, later);
         assert!(responses.has_throttled_since(start) && !responses.has_throttled_since(later));
-        assert_eq!(repetitions(&responses, later).0, REPETITIONS_IF_THROTTLING);
-        tokio::time::advance(DOUBT / 2).await;
-        assert!(responses.has_throttled_since(start));
         assert_eq!(repetitions(&responses, later).0, REPETITIONS);
         responses.on_disproved(Age::Old);
         responses.on_disproved(Age::New);

@@ -230,7 +230,8 @@ impl ListAudit {
         if self.subject.order == Order::NewestFirst {
             self.returned.newest = self.returned.newest.or_else(|| rows.height(kept[0]));
         }
-        self.unreturned.below.on_returned(rows, kept, self.returned.next as i64 - accepted.rows.end as i64);
+        let first = self.returned.next as i64 - accepted.rows.end as i64;
+        self.unreturned.on_returned(rows, kept, first, &self.forks);
         self.check_keys(response, kept)
     }
 

@@ -44,6 +44,8 @@ pub struct Unreturned {
     pub below: Below,
     pub in_blocks: InBlocks,
     pub copies: Copies,
+    /// The latest returned records, which a reading that takes the place of this one has to have as well.
+    returned: InBlocks,
     /// True if records show their blocks.
     has_blocks: bool,
 }
@@ -55,19 +57,29 @@ impl Unreturned {
             below: Below::new(has_blocks),
             in_blocks: InBlocks::default(),
             copies: Copies::of_earlier_run(latest),
+            returned: InBlocks::default(),
             has_blocks,
         }
     }
 
     /// Those of a reading of the same list that was discarded, with the records that it returned last.
     pub fn after(discarded: Self, returned: &[u64]) -> Self {
-        let Self { below, in_blocks, copies, has_blocks } = discarded;
+        let Self { below, in_blocks, copies, returned: in_hand, has_blocks } = discarded;
         let below = Below::after(below, returned);
-        if has_blocks {
-            Self { below, in_blocks: in_blocks.of_earlier_reading(), copies: copies.of_earlier_reading(), has_blocks }
-        } else {
-            // A reorganization may have moved the records.
-            Self { below, ..Self::new(has_blocks, &[]) }
+        // Without their blocks, a reorganization may have moved the records.
+        let after = Self { below, ..Self::new(has_blocks, &[]) };
+        if !has_blocks {
+            return after;
+        }
+        let in_blocks = in_blocks.and(in_hand).of_earlier_reading();
+        Self { in_blocks, copies: copies.of_earlier_reading(), ..after }
+    }
+
+    /// Takes records that are about to be returned: their rows, and the offset that the first row of the response has.
+    pub fn on_returned(&mut self, rows: &dyn Rows, returned: &[usize], first: i64, forks: &Forks) {
+        self.below.on_returned(rows, returned, first);
+        if self.has_blocks {
+            self.returned.add_rows(rows, returned.iter().copied(), forks, 0);
         }
     }
 }

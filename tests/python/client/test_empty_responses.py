@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import chainframe as cf
-from chainframe.testing import Cassette, Fault, LocalService
+from chainframe.testing import Cassette, Fault, LocalService, LoggedRequest
 from strict_server import Response, StrictServer, envelope, page_of
 
 if TYPE_CHECKING:
@@ -229,15 +229,37 @@ def test_a_throttle_is_counted_once_a_repetition_shows_it(server: StrictServer) 
 
 
 @pytest.mark.parametrize("age", [timedelta(), timedelta(days=1)], ids=str)
-def test_a_record_that_a_part_of_the_service_may_not_have_had_yet_is_no_reason_for_later_runs(
-    server: StrictServer, age: timedelta
+def test_a_record_that_a_part_of_the_service_may_have_lacked_is_no_reason_for_ever(
+    age: timedelta,
 ) -> None:
-    time = str(round((datetime.now(UTC) - age).timestamp() * 1_000))
+    # The virtual clock begins here.
+    time = datetime(2026, 1, 31, 9, tzinfo=UTC) - age
+    is_behind = True
+
+    def respond(request: LoggedRequest) -> Any:
+        nonlocal is_behind
+        tx_id = request["params"]["txId"]
+        row = {"txId": tx_id, "logIndex": "0", "transactionTime": str(round(time.timestamp() * 1_000))}
+        rows = [] if is_behind or tx_id == "0xe" else [row]
+        is_behind = False
+        return {"json": {"code": "0", "msg": "", "data": rows}}
+
+    with LocalService(transactions=100, simulated=True, respond=respond) as service:
+        client = service.client(rate_limit=1.0)
+        assert len(client.logs("0x1").collect()) == 1
+        assert not client.logs("0xe").collect().report.complete
+        # Ten minutes pass.
+        assert client.logs([hex(number) for number in range(0x100, 0x400)]).collect().report.complete
+        assert client.logs("0xe").collect().report.complete == (not age)
+
+
+def test_a_service_that_has_no_records_any_more_after_a_new_one_is_not_believed(server: StrictServer) -> None:
+    time = str(round(datetime.now(UTC).timestamp() * 1_000))
     row = {"txId": "0x1", "logIndex": "0", "transactionTime": time}
-    server.on("logs", Response(envelope([])), Response(envelope([row])), Response(envelope([])))
+    server.on("logs", Response(envelope([row])), Response(envelope([])))
     with server.client(deadline=2) as client:
-        assert len(client.logs(["0x1"]).collect()) == 1
-        assert client.logs(["0x2"]).collect().report.complete == (not age)
+        reports = [client.logs(tx_id).collect().report for tx_id in ("0x1", "0x2", "0x3", "0x4")]
+    assert [report.complete for report in reports] == [True, False, False, False]
 
 
 def test_a_run_in_which_a_new_record_came_late_has_a_reason_for_other_empty_responses(server: StrictServer) -> None:

@@ -66,7 +66,7 @@ def test_forked_child_uses_the_client(client: cf.Client) -> None:
 
 
 class Gate:
-    """Return the first page, and holds the second one back until it is opened."""
+    """A list of two pages, of which the second one is held back until it is opened."""
 
     def __init__(self) -> None:
         self.requested = threading.Event()

@@ -49,21 +49,35 @@ fn record_that_is_gone_below_a_returned_one_of_its_chain_is_a_reason() {
 
 #[test]
 fn record_that_only_a_discarded_reading_returned_below_one_of_its_chain_is_a_reason() {
-    // The record is the last one of its page, or the first one.
-    for above in [&[(1, 8, 8), (2, 6, 6)][..], &[(1, 8, 8), (2, 7, 7), (4, 6, 6)]] {
-        let list_with = |record| [above, &[record]].concat();
-        let read = |mut audit: ListAudit, list: &[_]| {
-            for (number, rows) in (1..).zip(list.chunks(3)) {
-                take(&mut audit, number, &Page(rows.to_vec()), list.len().div_ceil(3) as u64).unwrap();
-            }
-            audit
-        };
-        let discarded = read(ListAudit::new(LIST, 0, &[]), &list_with((9, 5, 5)));
-        let list = list_with((3, 4, 4));
-        let mut audit = read(ListAudit::new(LIST, 0, &[]).after_discarded(discarded), &list);
-        look(&mut audit, &Page(list), 1).unwrap();
-        assert!(!audit.is_open(&WHOLE));
-        assert!(doubts(&audit).contains("showed a record of height 5 below"), "{above:?}");
+    let mut discarded = ListAudit::new(LIST, 0, &[]);
+    take(&mut discarded, 1, &Page(vec![(1, 8, 8), (2, 6, 6), (9, 5, 5)]), 2).unwrap();
+    let mut audit = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+    let rows = Page(vec![(1, 8, 8), (2, 6, 6), (3, 4, 4)]);
+    take(&mut audit, 1, &rows, 1).unwrap();
+    look(&mut audit, &rows, 1).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+    assert!(doubts(&audit).contains("showed a record of height 5 below"));
+}
+
+#[test]
+fn record_that_a_discarded_reading_returned_of_a_block_is_a_reason() {
+    let read = |mut audit: ListAudit, pages: [&[_]; 2]| {
+        for (number, rows) in (1..).zip(pages) {
+            take(&mut audit, number, &Page(rows.to_vec()), 2).unwrap();
+        }
+        audit
+    };
+    let first: &[_] = &[(1, 8, 8), (2, 7, 7), (4, 6, 6)];
+    // The record is the first one of its page, below one of another block, or of its own.
+    for (block, is_there) in [(5, true), (50, false)] {
+        let discarded = read(ListAudit::new(LIST, 0, &[]), [first, &[(9, 5, 5), (10, 5, 5), (11, 4, 4)]]);
+        let again = ListAudit::new(LIST, 0, &[]).after_discarded(discarded);
+        let mut audit = read(again, [first, &[(10, 5, block), (11, 4, 4)]]);
+        while audit.is_open(&WHOLE) {
+            look(&mut audit, &Page([first, &[(10, 5, block), (11, 4, 4)]].concat()), 1).unwrap();
+        }
+        // A reorganization may have replaced the block.
+        assert_eq!(doubts(&audit).contains("of height 5 that was not returned with the others of its block"), is_there);
     }
 }
 

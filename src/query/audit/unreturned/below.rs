@@ -85,14 +85,6 @@ impl Pair {
     }
 }
 
-/// A record that others may follow.
-#[derive(Clone, Copy, Debug)]
-struct Upper {
-    key: u64,
-    shows_block: bool,
-    offset: u64,
-}
-
 #[derive(Debug, Default)]
 pub struct Below {
     pairs: VecDeque<Pair>,
@@ -100,7 +92,6 @@ pub struct Below {
     first_rows: FirstRows,
     /// The latest returned records, each with the one above it, for a reading that takes the place of this one.
     returned: VecDeque<Pair>,
-    last_returned: Option<Upper>,
     looks: u32,
     /// Pages of returned records at the place of the first open pair.
     passed_pages: u32,
@@ -159,11 +150,8 @@ impl Below {
         }
         if self.has_blocks {
             self.returned.truncate(KEPT.saturating_sub(returned.len()));
-            for row in returned.iter().copied() {
-                let above = if row > 0 { Some(upper(rows, row - 1, offset(row - 1))) } else { self.last_returned };
-                let pair = above.map(|above| self.pair(above, rows, row));
-                pair.into_iter().for_each(|pair| self.returned.push_front(pair));
-                self.last_returned = Some(upper(rows, row, offset(row)));
+            for row in returned.iter().filter(|row| **row > 0) {
+                self.returned.push_front(self.pair(rows, *row, offset(row - 1)));
             }
         }
     }
@@ -178,12 +166,12 @@ impl Below {
         }
     }
 
-    /// A row and the record above it.
-    fn pair(&self, Upper { key: above, shows_block, offset }: Upper, rows: &dyn Rows, row: usize) -> Pair {
-        let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && shows_block);
+    /// A row and the one above it, which has this offset.
+    fn pair(&self, rows: &dyn Rows, row: usize, offset: u64) -> Pair {
+        let is_of_chain = !self.has_blocks || (rows.block(row).is_some() && rows.block(row - 1).is_some());
         let height = rows.height(row);
         let chain_height = if is_of_chain { height } else { None };
-        Pair { above, below: rows.key(row), offset, height, chain_height, ..Pair::default() }
+        Pair { above: rows.key(row - 1), below: rows.key(row), offset, height, chain_height, ..Pair::default() }
     }
 
     /// Takes the response with this number, of which these rows are about to be returned after others, from a list that has moved
@@ -218,7 +206,7 @@ impl Below {
                 let max_offset = Some((position + above).saturating_add_signed(min_drift.saturating_neg()));
                 let is_below_returned = is_below_returned && row >= from;
                 let is_ambiguous = count(keys[row - 1], &keys) > 1;
-                let pair = self.pair(upper(rows, row - 1, first + above), rows, row);
+                let pair = self.pair(rows, row, first + above);
                 self.pairs.push_back(Pair { max_offset, is_below_returned, is_ambiguous, ..pair });
             }
         }
@@ -315,8 +303,4 @@ impl Below {
                 row.is_some_and(|row| pair.discarded_offset.is_none() || row > 0 && is_wanted(row - 1))
             })
     }
-}
-
-fn upper(rows: &dyn Rows, row: usize, offset: u64) -> Upper {
-    Upper { key: rows.key(row), shows_block: rows.block(row).is_some(), offset }
 }

@@ -32,7 +32,7 @@ impl Sighting {
     }
 }
 
-/// Records that were not returned when they were received, the latest first.
+/// Records that a result has to have if it has others of their blocks, the latest first.
 #[derive(Debug, Default)]
 pub struct InBlocks(VecDeque<UnreturnedRecord>);
 
@@ -130,12 +130,20 @@ impl InBlocks {
     /// Takes rows that are not returned, before the others of their response are.
     pub fn add(&mut self, others: OtherRows<'_>) {
         let OtherRows { rows, forks, known, number, .. } = others;
-        for row in others.iter().filter(|row| !known.contains(rows.key(*row))) {
-            if let Some(record) = UnreturnedRecord::of(rows, row, forks, number) {
-                self.0.truncate(KEPT_RECORDS - 1);
-                self.0.push_front(record);
-            }
+        self.add_rows(rows, others.iter().filter(|row| !known.contains(rows.key(*row))), forks, number);
+    }
+
+    /// Takes rows of the response with this number.
+    pub fn add_rows(&mut self, of: &dyn Rows, rows: impl Iterator<Item = usize>, forks: &Forks, number: u64) {
+        for record in rows.filter_map(|row| UnreturnedRecord::of(of, row, forks, number)) {
+            self.0.truncate(KEPT_RECORDS - 1);
+            self.0.push_front(record);
         }
+    }
+
+    /// These records and others.
+    pub fn and(self, others: Self) -> Self {
+        Self(self.0.into_iter().chain(others.0).collect())
     }
 
     /// Why records may be missing.

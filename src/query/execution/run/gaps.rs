@@ -3,16 +3,14 @@
 
 use std::iter::zip;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 
 use super::Run;
-use crate::cassette::Request;
 use crate::client::{Age, Error};
 use crate::decode::Page;
 use crate::message::{Hint, Message};
 use crate::query::execution::fetch::get_request;
 use crate::query::execution::recorded_range::request_of_facts;
-use crate::query::request::Query;
 use crate::query::snapshot::PageRequest;
 
 /// Slices of a range of heights.
@@ -22,18 +20,19 @@ pub(super) struct Gaps {
     empty: Vec<u64>,
     /// Those without records below one with new records.
     below_new: Vec<u64>,
+    /// True if some were below one with records, of whatever age.
+    are_below_some: bool,
 }
 
 impl Gaps {
-    /// Adds a slice without records.
-    fn add_empty(&mut self, slice: u64) {
-        self.empty.push(slice);
-    }
-
-    /// Adds records, above the slices that were added before. Below old ones, all blocks were there long ago.
-    fn add_records(&mut self, age: Age) {
+    /// Adds a slice, above those that were added before, or one of them whose list is read again.
+    fn add(&mut self, slice: u64, records: Option<Age>) {
+        self.empty.pop_if(|last| *last == slice);
+        let Some(age) = records else { return self.empty.push(slice) };
+        self.are_below_some |= !self.empty.is_empty();
         match age {
             Age::New => self.below_new.append(&mut self.empty),
+            // Below old records, all blocks were there long ago.
             Age::Old => self.empty.clear(),
         }
     }
@@ -42,52 +41,45 @@ impl Gaps {
 impl Run {
     /// Notes whether a height has records. A follower reads settled heights only.
     pub(super) fn note_gap(&mut self, request: &PageRequest, page: &Page) {
-        let Some(slice) = self.fetchers.front().map(|fetcher| fetcher.slice) else { return };
-        if !has_gaps(&self.query) {
+        if self.query.slices().bounds().is_none() || self.query.is_followed() || request.page > 1 {
             return;
         }
-        if page.columns.rows() > 0 {
-            self.gaps.add_records(self.query.client().age_of(&page.columns));
-        } else if request.page == 1 {
-            self.gaps.add_empty(slice);
-        }
+        let Some(fetcher) = self.fetchers.front() else { return };
+        let records = (page.columns.rows() > 0).then(|| self.query.client().age_of(&page.columns));
+        self.gaps.add(fetcher.slice, records);
     }
 
-    /// Requests the gaps once more before the run ends. One that has records now is a reason.
+    /// Requests the gaps once more before the run ends. One that may have records now is a reason.
     pub(super) async fn look_at_gaps(&mut self) -> Result<(), Error> {
-        if !has_gaps(&self.query) {
+        if !self.gaps.are_below_some {
             return Ok(());
         }
         let client = self.query.client();
-        let facts = request_of_gaps(&self.query)?;
+        let facts = request_of_facts(&self.query, [("facts", "gaps")])?;
         // A recording does not say how old its records were, but which heights were requested again.
         let recorded = client.replay_facts(&facts)?.and_then(|body| serde_json::from_slice(&body).ok());
-        let slices = recorded.unwrap_or_else(|| self.gaps.below_new.clone());
-        if !slices.is_empty() {
-            client.record_facts(&facts, serde_json::to_vec(&slices).unwrap_or_default().into())?;
+        if recorded.is_none() {
+            client.record_facts(&facts, serde_json::to_vec(&self.gaps.below_new).unwrap_or_default().into())?;
         }
+        let slices = recorded.unwrap_or_else(|| self.gaps.below_new.clone());
         let report = &self.output.report;
-        let is_empty = async |slice: &u64| {
+        let look = async |slice: &u64| {
             let request = get_request(&self.query, *slice, &PageRequest::first(self.query.page_size()), false);
             client.is_empty_still(&request, &|| report.update(|report| report.requests += 1)).await
         };
-        let are_empty = try_join_all(slices.iter().map(is_empty)).await?;
-        let filled = zip(&slices, are_empty).filter(|(_, is_empty)| !is_empty);
-        for height in filled.filter_map(|(slice, _)| self.query.slices().height(*slice)) {
-            let problem = format!("Height {height} had no records when it was requested, and has some now");
+        let looks = join_all(slices.iter().map(look)).await;
+        for (slice, is_empty) in zip(&slices, looks) {
+            let height = self.query.slices().height(*slice).unwrap_or_default();
+            // All records were received: the run does not fail with this request.
+            let outcome = match is_empty {
+                Ok(true) => continue,
+                Ok(false) => "has some now",
+                Err(_) => "could not be requested again",
+            };
+            let problem = format!("Height {height} had no records when it was requested, and {outcome}");
             report.add_reason(Message::new(problem).hint(Hint::RunAgain));
         }
         self.gaps = Gaps::default();
         Ok(())
     }
-}
-
-/// True if a query is read height by height.
-fn has_gaps(query: &Query) -> bool {
-    query.slices().bounds().is_some() && !query.is_followed()
-}
-
-/// The facts of a recording on the gaps of a query.
-fn request_of_gaps(query: &Query) -> Result<Request, Error> {
-    request_of_facts(query, [("facts", "gaps")])
 }
