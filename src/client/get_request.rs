@@ -40,7 +40,7 @@ impl Expectation {
             || page.paging.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
         match (has_more, self.must_have_rows) {
             (true, _) => Some("the API reports more records"),
-            (false, true) => Some("another response showed that it has records"),
+            (false, true) => Some("another response showed records of it"),
             (false, false) => None,
         }
     }

@@ -20,7 +20,7 @@
 //! | heights | blocks whose heights are not consecutive | a reason | `heights.rs` |
 //! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` | `list/end_requests.rs`, `unreturned/below.rs`, `unreturned/first_rows.rs` |
 //! | end | a record below a returned one of its chain that was not returned, and is not there any more | a reason | `list/end_requests.rs`, `unreturned/below.rs`, `unreturned/first_rows.rs` |
-//! | end | a record that was not returned with the others of its block, also of those that an earlier run received; and is still there | a reason; `PaginationDriftError` | `unreturned/in_blocks.rs` |
+//! | end | a record that was not returned with the others of its block, also of those that an earlier run received or a discarded reading returned; and is still there | a reason; `PaginationDriftError` | `unreturned/in_blocks.rs` |
 //! | end | fewer equal records than one response showed | `PaginationDriftError` | `unreturned/copies.rs` |
 //! | end | the first record of a discarded reading, where others of its block were returned | `PaginationDriftError` | `returned.rs` |
 //! | end | no record, although a response had some | `PaginationDriftError` | `list/conclusion.rs` |

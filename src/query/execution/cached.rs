@@ -82,8 +82,7 @@ async fn read_set(cache: &Cache, members: &Members, query: &Query, run: &mut Run
     let records = read(run).await?;
     if lacks_shown_records(members, run, &records) {
         chain.discard().await;
-        report.add_contradiction(lacks_shown(""));
-        report.update(|report| report.complete = false);
+        report.contradict_ended(lacks_shown(""));
     }
     Ok(records)
 }

@@ -22,7 +22,7 @@ pub(super) struct RecordedRange {
 impl RecordedRange {
     /// The facts that a cassette has for this query.
     pub fn replay(query: &Query) -> Result<Option<Self>, Error> {
-        let body = query.client().replay_facts(&request(query)?)?;
+        let body = query.client().replay_facts(&request_of_facts(query)?)?;
         Ok(body.and_then(|body| serde_json::from_slice(&body).ok()))
     }
 
@@ -30,13 +30,13 @@ impl RecordedRange {
     pub fn record(query: &Query, is_recent: bool) -> Result<(), Error> {
         let Unresolved { start_time, end_time, .. } = query.unresolved().unwrap_or_default();
         let facts = serde_json::to_vec(&Self { start_time, end_time, is_recent }).unwrap_or_default();
-        query.client().record_facts(&request(query)?, facts.into())
+        query.client().record_facts(&request_of_facts(query)?, facts.into())
     }
 
     /// Advice if a cassette that records nothing has the query for other times only.
     pub fn advice(query: &Query) -> Option<String> {
         let cassette = query.client().settings().cassette.as_ref().filter(|cassette| !cassette.can_record())?;
-        cassette.explain_times(&request(query).ok()?)
+        cassette.explain_times(&request_of_facts(query).ok()?)
     }
 
     /// Adds such advice to the error of a search of heights.
@@ -64,19 +64,14 @@ impl RecordedRange {
     }
 }
 
-fn request(query: &Query) -> Result<Request, Error> {
-    request_of_facts(query, [])
-}
-
-/// The arguments, as a request that is never sent, with parameters that tell its facts from others.
-pub(super) fn request_of_facts<const N: usize>(query: &Query, more: [(&str, &str); N]) -> Result<Request, Error> {
+/// The arguments, as a request that is never sent.
+pub(super) fn request_of_facts(query: &Query) -> Result<Request, Error> {
     let mut params = BTreeMap::from([("chainShortName".to_owned(), query.chain().to_owned())]);
     for (name, value) in query.canonical_args()? {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let sent_name = query.endpoint().param(&name).map(sent_name);
         params.insert(sent_name.map_or(name, str::to_owned), text);
     }
-    params.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let path = query.client().settings().deployment.expand(query.endpoint().path);
     Ok(Request::facts(path, params))
 }

@@ -2,7 +2,7 @@
 
 mod deliver;
 mod divide;
-mod gaps;
+mod empty_heights;
 mod list_run;
 mod output;
 mod resume;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use divide::Dividing;
-use gaps::Gaps;
+use empty_heights::EmptyHeights;
 pub(super) use output::MAX_REREADS;
 use output::RunOutput;
 pub(super) use resume::KnownPage;
@@ -50,7 +50,7 @@ pub struct Run {
     /// Notified by each request that has its response.
     responses: Arc<Notify>,
     current: CurrentSlice,
-    gaps: Gaps,
+    empty_heights: EmptyHeights,
     next_slice: u64,
     observed: Observed,
     /// Reading of a list beyond the result window.
@@ -120,7 +120,7 @@ impl Run {
             fetchers: VecDeque::new(),
             responses: Arc::default(),
             current: CurrentSlice::default(),
-            gaps: Gaps::default(),
+            empty_heights: EmptyHeights::default(),
             next_slice: 0,
             dividing: Dividing::of(start),
             sizes: SliceSizes::default(),
@@ -371,12 +371,13 @@ impl Run {
         if self.split(&request, &page) {
             return Ok(None);
         }
-        self.note_gap(&request, &page);
+        self.note_height(&request, &page);
         process::long_if(page.columns.copied_size(), || self.deliver(request, page))
     }
 
+    /// Ends the run, after a last look at heights without records.
     async fn end_run(&mut self) -> Result<Option<Page>, Error> {
-        self.look_at_gaps().await?;
+        self.look_at_empty_heights().await?;
         self.finish();
         Ok(None)
     }

@@ -29,14 +29,6 @@ pub struct Members {
     pub digest: Arc<str>,
 }
 
-impl Members {
-    /// Heights whose lists these are.
-    pub(in crate::query) fn heights(&self) -> impl Iterator<Item = i64> + '_ {
-        let values = if self.name == "height" { &self.sent[..] } else { &[] };
-        values.iter().filter_map(|height| height.parse().ok())
-    }
-}
-
 /// The parameter that has several values, each of which selects a list, and the values; `None` if the call is not a set.
 pub(super) fn several<'a>(
     endpoint: &'static Endpoint,
@@ -102,6 +94,12 @@ impl Members {
         let digest = digest(by_meaning.keys()).into();
         let by_rank = by_meaning.into_values().collect();
         Ok((Self { name, values: values.into(), sent: sent.into(), by_rank, digest }, first))
+    }
+
+    /// Heights whose lists these are.
+    pub(in crate::query) fn heights(&self) -> impl Iterator<Item = i64> + '_ {
+        let values = if self.name == "height" { &self.sent[..] } else { &[] };
+        values.iter().filter_map(|height| height.parse().ok())
     }
 
     /// Meanings of the values, in their order.

@@ -146,6 +146,12 @@ impl SharedReport {
         }
     }
 
+    /// Adds a contradiction that is found after the run has ended.
+    pub(in crate::query) fn contradict_ended(&self, reason: impl Into<Message>) {
+        self.add_contradiction(reason);
+        self.update(|report| report.complete = false);
+    }
+
     pub(in crate::query) fn contradictions(&self) -> Vec<Message> {
         self.lock().contradictions.clone()
     }

@@ -201,8 +201,7 @@ impl CachedRead {
             self.num_missing_of_empty(run, kept).await
         };
         if missing > 0 {
-            run.report().add_contradiction(lacking::reason(missing));
-            run.report().update(|report| report.complete = false);
+            run.report().contradict_ended(lacking::reason(missing));
             // The next read believes the API.
             self.chain(run).noted(|| self.cache.discard(&self.key)).await;
         }

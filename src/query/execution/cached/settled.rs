@@ -88,8 +88,7 @@ impl CachedRead {
         if let Some(kept) = &range.kept
             && self.is_replaced(run, records, kept).await
         {
-            run.report().add_contradiction(Message::new(REPLACED).hint(Hint::RunAgain));
-            run.report().update(|report| report.complete = false);
+            run.report().contradict_ended(Message::new(REPLACED).hint(Hint::RunAgain));
         }
         self.compare_shown(run, records, range.kept.as_ref().map(|kept| kept.low)).await;
         Ok(())
@@ -171,8 +170,7 @@ impl CachedRead {
         let requested = run.query().slices().bounds();
         let heights = requested.map_or_else(|| self.heights_of(records), |(first, last)| low.unwrap_or(first)..=last);
         if self.forget_if_lacking(run, records, heights).await {
-            run.report().add_contradiction(reasons::lacks_shown(""));
-            run.report().update(|report| report.complete = false);
+            run.report().contradict_ended(reasons::lacks_shown(""));
         }
     }
 
@@ -309,8 +307,7 @@ fn report_lag(run: &Run, range: &HeightsRead) {
             "The range ends at height {end}, although another response showed height {shown}: a part of the service lags \
              behind"
         );
-        run.report().add_contradiction(Message::new(problem).hint(Hint::RetryLater));
-        run.report().update(|report| report.complete = false);
+        run.report().contradict_ended(Message::new(problem).hint(Hint::RetryLater));
     }
 }
 
