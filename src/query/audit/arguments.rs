@@ -8,7 +8,7 @@ use crate::interface::{Bound, Number, Param, ParamKind, ParamRole, digits};
 use crate::query::request::Query;
 
 /// Conditions that every record of a query meets. Values that are missing contradict none of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Arguments {
     conditions: Vec<Condition>,
     /// A parameter, and the column whose values do not rise under it.
@@ -17,7 +17,7 @@ pub struct Arguments {
     later: Option<LaterBlocks>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LaterBlocks {
     /// Height of the newest block that was known.
     newest: i64,
@@ -26,7 +26,7 @@ struct LaterBlocks {
     times: Condition,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Condition {
     parameter: &'static str,
     /// Columns of which one has to meet the test.
@@ -34,7 +34,7 @@ struct Condition {
     test: Test,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Test {
     /// Letters of either case are the same. A list of several values does not show which of them was compared.
     Text(String),

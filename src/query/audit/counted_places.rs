@@ -9,7 +9,7 @@ use crate::query::snapshot::{PageRequest, Response};
 /// Returned records whose keys are kept: a response whose count is too great by a few has others in their places.
 const KEPT: usize = 8;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CountedPlaces {
     /// Place of the record that was returned last; that of the last record of the list is 0.
     latest: Option<i64>,

@@ -6,7 +6,7 @@ use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Distances {
     /// Offsets by keys; `None` for a key that several of these records have.
     offsets: HashedMap<Option<u64>>,

@@ -10,7 +10,7 @@ use crate::query::snapshot::{Response, Rows};
 /// takes as many before it doubles.
 pub(super) const KEPT_BLOCKS: usize = 7 << 11;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Forks {
     /// True if records show their blocks.
     has_blocks: bool,

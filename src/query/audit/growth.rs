@@ -16,7 +16,7 @@ const KEPT: usize = 64;
 /// Requests for the head: another server may answer the next one.
 const MAX_LOOKS: u32 = 3;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Growth {
     /// Records of the first page, by offset and key.
     head: Vec<(u64, u64)>,

@@ -23,7 +23,7 @@ enum Direction {
     Rising,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Heights {
     /// Height of the latest returned record, if its page was in order.
     latest: Option<i64>,

@@ -11,7 +11,7 @@ const PER_SET: usize = 7 << 14;
 const FULL_SETS: usize = 9;
 
 /// Sets of keys. When the newest is full, the oldest is forgotten: the smaller they are, the fewer keys too many are kept.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct KnownKeys {
     newest: HashedSet,
     full: VecDeque<HashedSet>,

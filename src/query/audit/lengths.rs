@@ -6,7 +6,7 @@ use crate::query::snapshot::{PageRequest, Response};
 /// Requests for records that only a discarded reading has shown: several servers may answer in turn.
 const MAX_LOOKS: u32 = 3;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lengths {
     /// The least of the least lengths: records may have been deleted between two responses.
     min_length: Option<u64>,

@@ -27,7 +27,7 @@ use super::unreturned::{OtherRows, Unreturned};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ListAudit {
     subject: Subject,
     returned: Returned,

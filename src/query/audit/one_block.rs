@@ -13,7 +13,7 @@ const KEPT: usize = 1_024;
 const CHANGED: &str = "the list of one block changed while it was read";
 
 /// The first page, as it was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FirstRead {
     /// Some of its records, by offset and key.
     records: Vec<(u64, u64)>,
@@ -32,7 +32,7 @@ impl FirstRead {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OneBlock {
     /// Block hash of the records.
     block: Option<u64>,

@@ -46,7 +46,7 @@ impl Repeat {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Repeats {
     /// Most records with a key that one response showed.
     proven: HashedMap<u64>,

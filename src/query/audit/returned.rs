@@ -10,7 +10,7 @@ use super::subject::Extent;
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
 const RECENT: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Returned {
     pub keys: KnownKeys,
     /// True if no two records of the list can be equal.

@@ -13,7 +13,7 @@ const MAX_LOOKS: u32 = 6;
 /// Times that a first record may come back: two responses that are in flight at the same time may arrive in another order.
 const MAX_RETURNS: u32 = 2;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ShortPages {
     /// The first of these pages.
     short: Option<ShortPage>,

@@ -15,7 +15,7 @@ pub struct EndedList {
     pub page_rows: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SmallPages {
     is_counted: bool,
     has_pages: bool,

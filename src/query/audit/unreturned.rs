@@ -39,7 +39,7 @@ impl OtherRows<'_> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Unreturned {
     pub below: Below,
     pub in_blocks: InBlocks,

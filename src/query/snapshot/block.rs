@@ -18,7 +18,7 @@ use super::spec::{End, ListSpec, PageRequest, Response, View};
 use super::state::ListState;
 use crate::client::Error;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct BlockReader {
     list: ListState,
     phase: Phase,

@@ -37,7 +37,7 @@ pub struct ListCheckpoint {
 }
 
 /// Rows of a response to return next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Accepted {
     pub rows: Range<usize>,
     /// Indices of the rows that were not returned before; all rows if `None`.

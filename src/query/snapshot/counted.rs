@@ -26,7 +26,7 @@ use super::spec::{End, ListSpec, PageRequest, Purpose, Response, View};
 use super::state::{Attempt, ListState};
 use crate::client::Error;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CountedReader {
     list: ListState,
     pub(super) phase: Phase,

@@ -11,7 +11,7 @@ use super::state::{ListState, Stage};
 use super::uncounted::UncountedReader;
 use crate::client::Error;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ListReader {
     Block(BlockReader),
     Counted(CountedReader),

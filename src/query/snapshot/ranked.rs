@@ -55,7 +55,7 @@ enum Phase {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RankedReader {
     list: ListState,
     phase: Phase,

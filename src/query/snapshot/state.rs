@@ -14,7 +14,7 @@ use crate::planted::Bug;
 /// Responses in a row without drift after which pages are requested ahead again.
 const STABLE: usize = 2;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ListState {
     pub spec: ListSpec,
     pub stage: Stage,
@@ -31,7 +31,7 @@ pub(super) struct ListState {
     pub max_keys: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Stage {
     /// The phase of the reader says how.
     Reading,
@@ -47,7 +47,7 @@ pub(super) enum Stage {
 }
 
 /// Number of positions by which records have moved since the snapshot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Drift {
     pub offset: i64,
     pub growth: GrowthRate,

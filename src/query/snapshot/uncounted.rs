@@ -89,7 +89,7 @@ pub(super) enum Phase {
 /// A record by its offset and key.
 type Mark = (u64, u64);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UncountedReader {
     pub(super) list: ListState,
     pub(super) phase: Phase,
@@ -102,7 +102,7 @@ pub struct UncountedReader {
 }
 
 /// Events of the snapshot so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct History {
     /// True if the list has changed since the first response, or may have before a run that continues another.
     has_changed: bool,

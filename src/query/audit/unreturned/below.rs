@@ -85,7 +85,7 @@ impl Pair {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Below {
     pairs: VecDeque<Pair>,
     /// Records with none above them.

@@ -8,7 +8,7 @@ use crate::query::audit::repeats::count;
 use crate::query::hashed::{HashedMap, HashedSet};
 
 /// Records of which a response showed several, or several were returned, by their keys.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Copies(HashedMap<Copied>);
 
 #[derive(Clone, Copy, Debug)]

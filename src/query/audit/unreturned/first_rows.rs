@@ -13,7 +13,7 @@ const KEPT: usize = 256;
 /// Requests for a place that the responses do not show.
 const MAX_LOOKS: u32 = 8;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FirstRow {
     key: u64,
     /// The record below it, and the offset of that.
@@ -28,7 +28,7 @@ struct FirstRow {
     received: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FirstRows {
     rows: VecDeque<FirstRow>,
     looks: u32,

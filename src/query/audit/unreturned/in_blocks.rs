@@ -33,7 +33,7 @@ impl Sighting {
 }
 
 /// Records that a result has to have if it has others of their blocks, the latest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct InBlocks(VecDeque<UnreturnedRecord>);
 
 /// One of these records.

@@ -26,7 +26,7 @@ pub enum Defect {
 /// Most times that a service changes between right and wrong.
 const MAX_CHANGES: usize = 2;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Adversary {
     /// Position from the end of the record that one replica lacks.
     gap: Option<usize>,

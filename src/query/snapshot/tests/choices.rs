@@ -6,34 +6,38 @@ pub trait Choices {
     fn choose(&mut self, count: usize) -> usize;
 }
 
-/// Walks all sequences of decisions, one run at a time.
+/// Walks all sequences of decisions of one step, one at a time.
 #[derive(Default)]
 pub struct Exhaustive {
-    /// Decision and number of alternatives at each step of this run.
+    /// Decision and number of alternatives, in the order in which they came up.
     path: Vec<(usize, usize)>,
-    step: usize,
+    next: usize,
 }
 
 impl Choices for Exhaustive {
     fn choose(&mut self, count: usize) -> usize {
-        if self.step == self.path.len() {
+        if self.next == self.path.len() {
             self.path.push((0, count));
         }
-        let (choice, _) = self.path[self.step];
-        self.step += 1;
+        let (choice, _) = self.path[self.next];
+        self.next += 1;
         choice
     }
 }
 
 impl Exhaustive {
-    /// Goes back to the beginning of the same sequence.
-    pub fn rewind(&mut self) {
-        self.step = 0;
+    /// Makes these decisions.
+    pub fn repeating(decisions: &[usize]) -> Self {
+        Self { path: decisions.iter().map(|choice| (*choice, 0)).collect(), next: 0 }
+    }
+
+    pub fn decisions(&self) -> impl Iterator<Item = usize> {
+        self.path.iter().map(|(choice, _)| *choice)
     }
 
     /// Goes to the next sequence. False after the last one.
     pub fn advance(&mut self) -> bool {
-        self.step = 0;
+        self.next = 0;
         while let Some((choice, count)) = self.path.pop() {
             if choice + 1 < count {
                 self.path.push((choice + 1, count));

@@ -11,6 +11,7 @@ mod locating;
 mod marks;
 mod progress;
 mod random;
+mod read;
 mod requests;
 mod resume;
 mod served;

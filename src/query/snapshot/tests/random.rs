@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::super::FirstPage;
 use super::bounds::{Bounds, COUNTED, Rates};
 use super::choices::Choices as _;
+use super::read::{Read, Verdict};
 use super::tally::{ERRORS, Size};
-use super::world::{Verdict, World};
 
 const SEEDS: u64 = 400;
 
@@ -32,17 +32,17 @@ fn read_all(seeds: u64, bounds_of: impl Fn(&mut fastrand::Rng) -> Bounds) -> Out
     for seed in 0..seeds {
         let mut random = fastrand::Rng::with_seed(seed);
         let bounds = bounds_of(&mut random);
-        let mut world = World::new(bounds, &mut random);
-        let pages = world.length().div_ceil(bounds.page_sizes.0).max(1);
-        match world.read() {
-            Verdict::Right => outcome.worst = outcome.worst.max(world.requests as f64 / (pages + 4) as f64),
+        let mut read = Read::new(bounds, &mut random);
+        let pages = read.world.length().div_ceil(bounds.page_sizes.0).max(1);
+        match read.finish(&mut random) {
+            Verdict::Right => outcome.worst = outcome.worst.max(read.world.requests as f64 / (pages + 4) as f64),
             Verdict::Drift(error) => {
                 let cause = ERRORS.into_iter().find(|cause| error.contains(cause)).expect("a known cause");
-                *outcome.drift.entry((world.phase.clone(), cause)).or_default() += 1;
+                *outcome.drift.entry((read.phase.clone(), cause)).or_default() += 1;
             }
             Verdict::Wrong(_) | Verdict::Incomplete => panic!("seed {seed}: wrong and called complete: {bounds:?}"),
         }
-        outcome.requests += world.requests;
+        outcome.requests += read.world.requests;
         outcome.pages += pages;
     }
     outcome
@@ -100,7 +100,7 @@ fn no_small_list_is_wrong_and_called_complete() {
     for seed in 0..500 * SEEDS {
         let mut random = fastrand::Rng::with_seed(seed);
         let bounds = any_small(&mut random);
-        let verdict = World::new(bounds, &mut random).read();
+        let verdict = Read::new(bounds, &mut random).finish(&mut random);
         assert!(!matches!(verdict, Verdict::Wrong(_)), "seed {seed}: {verdict:?} {bounds:?}");
     }
 }

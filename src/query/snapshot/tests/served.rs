@@ -29,6 +29,7 @@ impl Rows for Slice<'_> {
 }
 
 /// Response to a request, as the list was then.
+#[derive(Clone)]
 pub struct Served {
     pub rows: Vec<Record>,
     pub limit: u64,

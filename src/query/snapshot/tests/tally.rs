@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::bounds::Bounds;
 use super::choices::Exhaustive;
-use super::world::{Verdict, World};
+use super::read::{Read, Verdict};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
 pub const ERRORS: [&str; 17] = [
@@ -37,48 +37,96 @@ pub struct Tally {
     requests: u64,
 }
 
+/// Walks the schedules of a case. What comes before a decision is read once, and copied for each alternative.
+struct Walk {
+    bounds: Bounds,
+    size: Size,
+    /// Decisions up to the current step.
+    decisions: Vec<usize>,
+    tally: Tally,
+}
+
 pub fn enumerate(bounds: Bounds) -> Tally {
-    let size = Size::of_environment();
-    let mut choices = Exhaustive::default();
-    let mut tally = Tally::default();
-    loop {
-        let mut world = World::new(bounds, &mut choices);
-        let verdict = if size == Size::Audit { read_mutated(&mut world) } else { world.read() };
+    let mut walk = Walk { bounds, size: Size::of_environment(), decisions: Vec::new(), tally: Tally::default() };
+    walk.each(|walk, choices| {
+        let read = Read::new(bounds, choices);
+        walk.after(choices, |walk| walk.explore(&read));
+    });
+    walk.tally
+}
+
+impl Walk {
+    /// Takes a step with each sequence of its decisions.
+    fn each(&mut self, mut step: impl FnMut(&mut Self, &mut Exhaustive)) {
+        let mut choices = Exhaustive::default();
+        loop {
+            step(self, &mut choices);
+            if !choices.advance() {
+                return;
+            }
+        }
+    }
+
+    /// Continues after a step with these decisions.
+    fn after(&mut self, choices: &Exhaustive, continues: impl FnOnce(&mut Self)) {
+        let before = self.decisions.len();
+        self.decisions.extend(choices.decisions());
+        continues(self);
+        self.decisions.truncate(before);
+    }
+
+    fn explore(&mut self, read: &Read) {
+        self.each(|walk, choices| {
+            let mut read = read.clone();
+            let mut verdict = walk.step(&mut read, choices);
+            // Nothing is left to be copied for.
+            while verdict.is_none() && !read.may_choose() {
+                verdict = walk.step(&mut read, choices);
+            }
+            walk.after(choices, |walk| match verdict {
+                Some(verdict) => walk.count(verdict, read.world.requests),
+                None => walk.explore(&read),
+            });
+        });
+    }
+
+    /// Takes a step. A panic of mutated code, as that of a counter below zero, is an error to the caller of the package.
+    fn step(&self, read: &mut Read, choices: &mut Exhaustive) -> Option<Verdict> {
+        if self.size != Size::Audit {
+            return read.step(choices);
+        }
+        catch_unwind(AssertUnwindSafe(|| read.step(choices))).unwrap_or_else(|_| Some(Verdict::Drift("a panic".into())))
+    }
+
+    fn count(&mut self, verdict: Verdict, requests: usize) {
+        let tally = &mut self.tally;
         tally.schedules += 1;
-        tally.requests += world.requests as u64;
+        tally.requests += requests as u64;
         match verdict {
             Verdict::Right => tally.right += 1,
             Verdict::Drift(error) => {
                 let is_documented = ERRORS.iter().any(|known| error.contains(known));
-                assert!(is_documented || size == Size::Audit, "an error that is not documented: {error}");
+                assert!(is_documented || self.size == Size::Audit, "an error that is not documented: {error}");
                 tally.drift += 1;
             }
             Verdict::Incomplete => tally.incomplete += 1,
             Verdict::Wrong(_) => {
                 tally.wrong += 1;
                 if tally.wrong == 1 {
-                    show(bounds, &mut choices);
+                    self.show();
                 }
             }
         }
-        if !choices.advance() {
-            return tally;
-        }
     }
-}
 
-/// Reads with mutated code. A panic, as that of a counter below zero, is an error to the caller of the package.
-fn read_mutated(world: &mut World<'_>) -> Verdict {
-    catch_unwind(AssertUnwindSafe(|| world.read())).unwrap_or_else(|_| Verdict::Drift("a panic".into()))
-}
-
-/// Prints the current schedule.
-fn show(bounds: Bounds, choices: &mut Exhaustive) {
-    choices.rewind();
-    let mut world = World::new(bounds, choices);
-    world.log = Some(Vec::new());
-    let verdict = world.read();
-    println!("{verdict:?} {bounds:?} {:#?} states {:?}", world.log, world.states());
+    /// Prints the current schedule.
+    fn show(&self) {
+        let mut choices = Exhaustive::repeating(&self.decisions);
+        let mut read = Read::new(self.bounds, &mut choices);
+        read.world.log = Some(Vec::new());
+        let verdict = read.finish(&mut choices);
+        println!("{verdict:?} {:?} {:#?} states {:?}", self.bounds, read.world.log, read.world.states());
+    }
 }
 
 /// Bounds of an enumeration, by the environment variable `ENUMERATE`.
