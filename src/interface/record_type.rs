@@ -26,7 +26,7 @@ pub struct Roles {
     pub time: Option<&'static str>,
     /// Hash of that block.
     pub block: Option<&'static str>,
-    /// Hash of the transaction on the main chain, by which it can be looked up.
+    /// Hash of the transaction of the record, which is in that block.
     pub transaction: Option<&'static str>,
 }
 

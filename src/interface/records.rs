@@ -152,7 +152,7 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
         height: Some("zone_block_height"),
         time: Some("zone_block_time"),
         block: None,
-        transaction: Some("main_tx_hash"),
+        transaction: Some("zone_tx_hash"),
     },
     fields: &[
         field("zone_block_time", &["{zone}BlockTime"], Time, "Block time on the zone chain."),

@@ -84,7 +84,7 @@ class Transfers:
     def _row(self, height: int) -> dict[str, Any]:
         self.number += 1
         return {
-            "txid": f"0x{self.number:064x}",
+            "txid": f"0x{self.seed:016x}{self.number:048x}",
             "blockHash": f"0x{self.fork:032x}{height:032x}",
             "height": str(height),
             "transactionTime": str(1_700_000_000_000 + height * 12_000),

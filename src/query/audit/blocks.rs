@@ -1,5 +1,5 @@
 //! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A
-//! height has one block, and a block has one height: otherwise the records are not of one chain.
+//! height has one block, a block has one height, and a transaction is in one block: otherwise the records are not of one chain.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,6 +8,8 @@ use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
 
+/// Transactions that are kept for comparison; all are forgotten when there are more. They take up to a megabyte and a half.
+const KEPT_TRANSACTIONS: usize = 7 << 12;
 /// Blocks that a cursor has.
 const LATEST: usize = 8;
 
@@ -27,6 +29,8 @@ pub struct Blocks {
     at_heights: HashMap<i64, (u64, Source)>,
     /// Height and source of each block.
     heights: HashedMap<(i64, Source)>,
+    /// Height and source of each transaction.
+    transactions: HashedMap<(i64, Source)>,
     /// The latest heights and their blocks, for a run that continues this one.
     latest: VecDeque<(i64, u64)>,
     /// The lowest and the highest height.
@@ -35,6 +39,8 @@ pub struct Blocks {
     mixed: Option<(i64, Source)>,
     /// Two heights of one block, and the source of the second one.
     contradictory: Option<(i64, i64, Source)>,
+    /// Two heights of one transaction, and the source of the second one.
+    moved: Option<(i64, i64, Source)>,
 }
 
 impl Blocks {
@@ -42,14 +48,26 @@ impl Blocks {
     pub fn add(&mut self, source: Source, rows: &dyn Rows) {
         let mut latest = None;
         for row in 0..rows.len() {
-            if let Some(height) = rows.height(row) {
-                let (lowest, highest) = self.ends.unwrap_or((height, height));
-                self.ends = Some((lowest.min(height), highest.max(height)));
+            let Some(height) = rows.height(row) else { continue };
+            let (lowest, highest) = self.ends.unwrap_or((height, height));
+            self.ends = Some((lowest.min(height), highest.max(height)));
+            if let Some(transaction) = rows.transaction(row) {
+                self.add_transaction(source, transaction, height);
             }
-            let (Some(height), Some(block)) = (rows.height(row), rows.block(row)) else { continue };
+            let Some(block) = rows.block(row) else { continue };
             if latest.replace((height, block)) != Some((height, block)) {
                 self.add_block(source, height, block);
             }
+        }
+    }
+
+    fn add_transaction(&mut self, source: Source, transaction: u64, height: i64) {
+        if self.transactions.len() >= KEPT_TRANSACTIONS {
+            self.transactions.clear();
+        }
+        let (known, by) = *self.transactions.entry(transaction).or_insert((height, source));
+        if known != height && are_compared(by, source) {
+            self.moved.get_or_insert((known, height, source));
         }
     }
 
@@ -76,8 +94,10 @@ impl Blocks {
     pub fn forget(&mut self, source: Source) {
         self.at_heights.retain(|_, (_, by)| *by != source);
         self.heights.retain(|_, (_, by)| *by != source);
+        self.transactions.retain(|_, (_, by)| *by != source);
         self.mixed = self.mixed.filter(|(_, by)| *by != source);
         self.contradictory = self.contradictory.filter(|(_, _, by)| *by != source);
+        self.moved = self.moved.filter(|(_, _, by)| *by != source);
     }
 
     /// The latest heights and their blocks.
@@ -113,6 +133,15 @@ impl Blocks {
         // A hash that all records have identifies no block.
         if let Some((height, other, _)) = self.contradictory.filter(|_| self.heights.len() > 1) {
             reasons.push(two_heights(height, other));
+        }
+        // Nor does one that all records have identify a transaction.
+        if let Some((height, other, _)) = self.moved.filter(|_| self.transactions.len() > 1) {
+            let (lower, higher) = (height.min(other), height.max(other));
+            let reason = format!(
+                "A transaction is in two blocks, of the heights {lower} and {higher}: the chain was reorganized between two \
+                 responses, or a part of the service has another block"
+            );
+            reasons.push(Message::new(reason).hint(Hint::RunAgain));
         }
         reasons
     }

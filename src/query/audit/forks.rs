@@ -1,6 +1,7 @@
-//! `Forks`: the records of one height at the end of a page and at the beginning of the next one. They are of one block, unless
-//! the chain was reorganized between the two responses. A block has one height, wherever its records are. In a list whose records
-//! do not show their blocks, a height takes the place of its block.
+//! `Forks`: the records of one height, on one page or at the end of a page and at the beginning of the next one. They are of one
+//! block, unless the chain was reorganized between the two responses, or the service lists a block that was replaced as well.
+//! A block has one height, wherever its records are. In a list whose records do not show their blocks, a height takes the place
+//! of its block.
 
 use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
@@ -16,14 +17,24 @@ pub struct Forks {
     has_blocks: bool,
     /// Heights of the blocks, by their hashes.
     heights: HashedMap<i64>,
+    /// Heights of the transactions, if records do not show their blocks.
+    transactions: HashedMap<i64>,
     /// Two heights of one block.
     contradictory: Option<(i64, i64)>,
     /// Block of the latest returned record.
     latest: Option<BlockOfRow>,
     /// Block of the record that an earlier run returned last.
     earlier: Option<BlockOfRow>,
-    /// A height of which two pages have one block each.
-    mixed: Option<i64>,
+    mixed: Option<Mixed>,
+}
+
+/// A height of which records of two blocks were returned.
+#[derive(Clone, Copy, Debug)]
+enum Mixed {
+    /// Each of two pages has one of the blocks.
+    Pages(i64),
+    /// One page has both.
+    OnePage(i64),
 }
 
 /// The block of a record.
@@ -76,39 +87,41 @@ impl Forks {
         self.heights.contains_key(&hash)
     }
 
-    /// True if the service lists the records of both sides of a fork: a response is of one moment.
-    fn has_both_sides(&self, rows: &dyn Rows) -> bool {
-        (1..rows.len()).any(|row| {
-            let before = self.block_of(rows, row - 1);
-            before.zip(self.block_of(rows, row)).is_some_and(|(before, block)| block.is_fork_of(before))
-        })
-    }
-
     /// Takes the rows of a page that are returned.
     pub fn on_page(&mut self, response: &Response<'_>, rows: &[usize]) {
-        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return };
-        if let Some(latest) = self.latest
-            && let Some(block) = self.block_of(response.rows, *first)
-            && block.is_fork_of(latest)
-            && !self.has_both_sides(response.rows)
-        {
-            self.mixed.get_or_insert(block.height);
+        let blocks: Vec<Option<BlockOfRow>> = rows.iter().map(|row| self.block_of(response.rows, *row)).collect();
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return };
+        if let Some(fork) = fork_in(&blocks) {
+            self.mixed.get_or_insert(Mixed::OnePage(fork.height));
+        } else if let Some(fork) = fork_in(&[self.latest, *first]) {
+            self.mixed.get_or_insert(Mixed::Pages(fork.height));
         }
-        self.latest = self.block_of(response.rows, *last);
-        self.check_heights(response, rows);
+        self.latest = *last;
+        self.check_heights(&blocks);
+    }
+
+    /// Takes the transactions of records that do not show their blocks. Fails if one has two heights.
+    pub fn check_transactions(&mut self, rows: &dyn Rows, returned: &[usize]) -> Result<(), String> {
+        if self.has_blocks {
+            return Ok(());
+        }
+        for row in returned {
+            let Some((transaction, height)) = rows.transaction(*row).zip(rows.height(*row)) else { continue };
+            if self.transactions.len() == KEPT_BLOCKS {
+                self.transactions.clear();
+            }
+            if *self.transactions.entry(transaction).or_insert(height) != height {
+                return Err("a transaction was received at two heights".into());
+            }
+        }
+        Ok(())
     }
 
     /// Notes the height of each block, by the first row of those that follow each other with one height.
-    fn check_heights(&mut self, response: &Response<'_>, rows: &[usize]) {
+    fn check_heights(&mut self, blocks: &[Option<BlockOfRow>]) {
         let mut latest = None;
-        let mut blocks = Vec::with_capacity(rows.len());
-        for row in rows {
-            let height = response.rows.height(*row);
-            if height.is_some() && height != latest {
-                latest = height;
-                blocks.extend(self.block_of(response.rows, *row));
-            }
-        }
+        let is_first = |block: &&BlockOfRow| latest.replace(block.height) != Some(block.height);
+        let blocks: Vec<&BlockOfRow> = blocks.iter().flatten().filter(is_first).collect();
         // With nothing between the look-ups, the processor waits for several of them at once.
         for block in blocks {
             if self.heights.len() == KEPT_BLOCKS {
@@ -129,11 +142,23 @@ impl Forks {
     }
 
     pub fn reason(&self) -> Option<Message> {
-        let height = self.mixed?;
-        let reason =
-            format!("Records of height {height} are of two blocks: the chain was reorganized between two pages");
+        let reason = match self.mixed? {
+            Mixed::Pages(height) => {
+                format!("Records of height {height} are of two blocks: the chain was reorganized between two pages")
+            }
+            Mixed::OnePage(height) => format!(
+                "Records of height {height} are of two blocks: a response lists a block that was replaced as well, or \
+                 a wrong block hash"
+            ),
+        };
         Some(Message::new(reason).hint(Hint::RunAgain))
     }
+}
+
+/// The first block after another one of its height.
+fn fork_in(blocks: &[Option<BlockOfRow>]) -> Option<BlockOfRow> {
+    let mut pairs = blocks.windows(2).filter_map(|pair| pair[0].zip(pair[1]));
+    pairs.find(|(before, block)| block.is_fork_of(*before)).map(|(_, block)| block)
 }
 
 /// The reason of a block with two heights.

@@ -9,18 +9,34 @@ use crate::query::hashed::HashedMap;
 /// eighths of a power of two.
 const KEPT: usize = 7 << 13;
 
+/// End of what was read of a list of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Not to its end, or not in this run.
+    Nowhere,
+    /// To its lowest record. There may have been others, which the API does not return any more.
+    LowestRecord,
+    /// To the end of a list that has all its records.
+    End,
+}
+
 /// The blocks of the records of one list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ListBlocks {
     blocks: BTreeMap<i64, u64>,
     lowest: i64,
 }
 
 impl ListBlocks {
-    /// True if the list has all its records of a height, between two others.
-    fn has_read(&self, height: i64, distance: i64) -> bool {
+    /// True if the list has all its records of a height.
+    fn has_read(&self, height: i64, distance: i64, reach: Reach) -> bool {
         let highest = self.blocks.last_key_value().map(|(highest, _)| highest.saturating_sub(distance));
-        self.lowest < height && highest.is_some_and(|settled| height <= settled)
+        let is_reached = match reach {
+            Reach::Nowhere => false,
+            Reach::LowestRecord => self.lowest < height,
+            Reach::End => true,
+        };
+        is_reached && highest.is_some_and(|settled| height <= settled)
     }
 }
 
@@ -96,24 +112,24 @@ impl InCommon {
     }
 
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
-    /// Lists that this run has not read to their ends are not compared.
     ///
     /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it. The list that
     /// lacks the record reaches down to it. Records of the same height may have been listed later.
-    pub fn lacking(&self, was_read_here: impl Fn(u32) -> bool) -> Vec<(i64, u32)> {
+    pub fn lacking(&self, reach: impl Fn(u32) -> Reach) -> Vec<(i64, u32)> {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
         for record in self.records.values() {
             let Some((height, _)) = record.block else { continue };
             for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
-                let has_read_it = self.lists.get(list).is_some_and(|of_list| of_list.has_read(height, self.distance));
+                let of_list = self.lists.get(list);
+                let has_read_it = of_list.is_some_and(|of_list| of_list.has_read(height, self.distance, reach(*list)));
                 let is_known = lowest.get(list).is_some_and(|lowest| *lowest <= height);
-                if !has_read_it || is_known || !was_read_here(*list) {
+                if !has_read_it || is_known {
                     continue;
                 }
                 for other in &record.shown_by {
                     let joint = *joints.entry((*list, *other)).or_insert_with(|| self.joint(*list, *other));
-                    if joint.is_some_and(|joint| joint > height) && was_read_here(*other) {
+                    if joint.is_some_and(|joint| joint > height) && reach(*other) != Reach::Nowhere {
                         lowest.insert(*list, height);
                     }
                 }

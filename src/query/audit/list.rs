@@ -221,6 +221,7 @@ impl ListAudit {
             self.one_block.on_response(request, response, kept, self.returned.count == 0)?;
         }
         self.forks.on_page(response, kept);
+        self.forks.check_transactions(response.rows, kept)?;
         self.check_order(response, accepted, kept)?;
         let rows = response.rows;
         if self.returned.count == 0 {

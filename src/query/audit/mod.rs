@@ -13,8 +13,9 @@
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` | `heights.rs` |
 //! | order | a record above those that an earlier run returned | a reason | `heights.rs` |
 //! | order | more records between two that an earlier run returned than it did | a reason | `distances.rs` |
-//! | forks | records of one height on two pages, each of another block; records of one block hash with two heights | a reason | `forks.rs` |
-//! | blocks | records of several look-ups or lists that give one height two blocks, or one block two heights | a reason | `blocks.rs` |
+//! | forks | records of one height and two blocks, on one page or on two; records of one block hash with two heights | a reason | `forks.rs` |
+//! | forks | without block hashes: a transaction at two heights | `PaginationDriftError` | `forks.rs` |
+//! | blocks | records of several look-ups or lists that give one height two blocks, or one block or transaction two heights | a reason | `blocks.rs` |
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
 //! | lists | records of a list that is empty, in another list of the set | it is read again; a reason | `in_common.rs` |
 //! | heights | blocks whose heights are not consecutive | a reason | `heights.rs` |
@@ -65,7 +66,7 @@ mod unreturned;
 pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
 pub use checkpoint::{AuditCheckpoint, AuditedPage};
-pub use in_common::InCommon;
+pub use in_common::{InCommon, Reach};
 pub use latest::Latest;
 pub use list::ListAudit;
 pub use numbers::check_count;

@@ -1,5 +1,6 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
+mod blocks;
 mod continued;
 mod copies;
 mod counted_places;
@@ -35,6 +36,10 @@ impl Rows for Page {
 
     fn block(&self, row: usize) -> Option<u64> {
         Some(self.0[row].2)
+    }
+
+    fn transaction(&self, row: usize) -> Option<u64> {
+        Some(self.0[row].0)
     }
 }
 

@@ -37,6 +37,7 @@ mod shown_lists;
 mod shown_log;
 mod slice_fetcher;
 mod stable;
+mod undated;
 mod unique;
 
 pub use bounds::Bounds;

@@ -30,6 +30,7 @@ use super::set::{Begin, Set};
 use super::shared_heights::SharedHeights;
 use super::shown_log::ShownLog;
 use super::slice_fetcher::{Discarded, NextResponse, SliceFetcher};
+use super::undated::Undated;
 use crate::client::{Error, log};
 use crate::decode;
 use crate::message::Message;
@@ -110,7 +111,7 @@ impl Run {
             Some(members) => RunStage::OfSet(Box::new(Set::new(&query, members, begin, start, &report))),
             None => RunStage::Unresolved { start: start.cloned().map(Box::new), shared },
         };
-        let mut output = RunOutput::new(partial, report);
+        let mut output = RunOutput::new(partial, report, Undated::new(&query, start.is_some()));
         let earlier = start.map_or(&[][..], |start| &start.blocks);
         earlier.iter().for_each(|(height, block)| output.blocks.add_block(Source::EarlierRun, *height, *block));
         let run = Self {

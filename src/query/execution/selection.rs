@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use arrow_array::{Array as _, TimestampMillisecondArray};
 
-use crate::columns::{Column, Columns};
+use super::undated::{Place, Undated, slice_times};
+use crate::columns::Columns;
 use crate::decode::Page;
-use crate::interface::{Kind, ParamKind, ResultLimit, meaning};
+use crate::interface::{ParamKind, ResultLimit, meaning};
 use crate::message::{Message, counted};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
@@ -72,6 +73,8 @@ pub(super) struct Selector<'a> {
     pub arguments: &'a Arguments,
     pub report: &'a SharedReport,
     pub slice: u64,
+    /// Records without a time that slices returned.
+    pub undated: &'a Undated,
     /// Greatest height of the records of a slice of values.
     pub top: Option<i64>,
 }
@@ -140,14 +143,11 @@ impl Selector<'_> {
     /// The rows of a slice of times whose times lie within the slice.
     fn rows_in_time(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
         let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
-        // Tokens are filtered by a time that is not that of a block.
-        let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
-        let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return rows };
+        let Some(times) = slice_times(columns) else { return rows };
         let bounds = self.query.endpoint().params.iter().filter(|param| param.kind == ParamKind::Time);
         if bounds.into_iter().any(|param| self.query.may_replay_other(param, "")) {
             return rows;
         }
-        let includes_undated = self.query.includes_undated(self.slice);
         // The requested range is a millisecond longer at either end, which a service may include.
         let requested = low.saturating_sub(1)..=high.saturating_add(1);
         let foreign = rows.iter().filter_map(|row| time_at(times, *row)).filter(|time| !requested.contains(time));
@@ -156,7 +156,20 @@ impl Selector<'_> {
             "The API returned records outside of the requested times: they were dropped, and it may not have applied the \
              filter",
         );
-        rows.retain(|row| time_at(times, *row).map_or(includes_undated, |time| (low..=high).contains(&time)));
+        let mut in_doubt = 0;
+        rows.retain(|row| match time_at(times, *row) {
+            Some(time) => (low..=high).contains(&time),
+            None => {
+                let place = self.undated.place(self.slice, columns, *row as usize);
+                in_doubt += usize::from(place == Place::InDoubt);
+                place == Place::Here
+            }
+        });
+        self.drop_rows(
+            in_doubt,
+            "The API returned records without a time: they were dropped, since an earlier run or another partition may have \
+             returned them; a new query of the whole range decides",
+        );
         rows
     }
 

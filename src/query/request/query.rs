@@ -314,11 +314,6 @@ impl Query {
         self.result_window().is_some_and(|window| records >= certain_window(window))
     }
 
-    /// True if a slice includes records without a time. Each slice may return them; only the first includes them.
-    pub(in crate::query) fn includes_undated(&self, slice: u64) -> bool {
-        slice == 0 && !self.options.exclude_undated
-    }
-
     /// Request target of one page of one slice, up to a height where one is given.
     pub(in crate::query) fn target(&self, slice: u64, page: u64, limit: u64, top: Option<i64>) -> String {
         let mut params: Vec<(&str, String)> = vec![("chainShortName", self.chain.clone())];

@@ -142,8 +142,7 @@ pub fn block_keys(columns: &Columns) -> Vec<u64> {
 
 /// Hashes of the hashes of the transactions of a page's records.
 pub fn transaction_keys(columns: &Columns) -> Vec<Option<u64>> {
-    let column = KeyColumns::of(columns.record()).transaction;
-    (0..columns.rows()).map(|row| hash_key(columns, column?, row)).collect()
+    (0..columns.rows()).map(|row| columns.transaction(row)).collect()
 }
 
 impl Rows for Columns {
@@ -161,6 +160,10 @@ impl Rows for Columns {
 
     fn block(&self, row: usize) -> Option<u64> {
         KeyColumns::of(self.record()).block(self, row)
+    }
+
+    fn transaction(&self, row: usize) -> Option<u64> {
+        hash_key(self, KeyColumns::of(self.record()).transaction?, row)
     }
 }
 
@@ -200,6 +203,10 @@ impl Rows for KeyedRows<'_> {
 
     fn block(&self, row: usize) -> Option<u64> {
         self.blocks.get_or_init(|| self.of.blocks(self.columns))[row]
+    }
+
+    fn transaction(&self, row: usize) -> Option<u64> {
+        self.columns.transaction(row)
     }
 }
 

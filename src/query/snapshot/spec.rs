@@ -164,6 +164,11 @@ pub trait Rows {
     fn block(&self, _row: usize) -> Option<u64> {
         None
     }
+
+    /// Hash of a row's transaction hash, where it has one.
+    fn transaction(&self, _row: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// One response.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import chainframe as cf
 from strict_server import Request, Response, StrictServer, page_of, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
@@ -99,6 +102,62 @@ def test_block_hash_of_two_heights_of_a_set_is_reported(server: StrictServer) ->
         assert any(reason.startswith(TWO_HEIGHTS) for reason in report.reasons), report.reasons
         hashes["6"] = "0x6"
         assert client.blocks(height=[5, 6, 7]).collect().report.complete
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_transaction_of_two_heights_of_a_range_is_reported(server: StrictServer, *, is_streamed: bool) -> None:
+    ids = {"5": "0xa", "6": "0xa", "7": "0xc"}
+
+    def block(request: Request) -> Response:
+        height = request.query["height"]
+        return page_of("transactions", [{"txid": ids[height], "blockHash": f"0x{height}", "height": height}])
+
+    server.on("transactions", block)
+    with server.client() as client:
+        queries: list[Callable[[], cf.Query[Any]]] = [
+            lambda: client.transactions(start_height=5, end_height=7),
+            lambda: client.transactions(height=[5, 6, 7]),
+        ]
+        for make in queries:
+            query = make()
+            assert len(list(query) if is_streamed else query.collect()) == 3
+            assert query.report is not None
+            moved = "A transaction is in two blocks, of the heights 5 and 6"
+            assert any(reason.startswith(moved) for reason in query.report.reasons), query.report.reasons
+        ids["6"] = "0xb"
+        assert all(make().collect().report.complete for make in queries)
+
+
+LISTS: list[tuple[str, Row]] = [
+    ("blocks", {}),
+    ("blocks", {"height": 7}),
+    ("transactions", {}),
+    ("transactions", {"height": 7}),
+    ("large_transactions", {}),
+    ("token_transfers", {"token_contract_address": "0xa"}),
+    ("address_transactions", {"address": WALLETS[0]}),
+    ("transactions_by_hash", {"tx_ids": HASHES[:4]}),
+]
+
+
+@pytest.mark.parametrize("is_both", [False, True])
+@pytest.mark.parametrize(("call", "arguments"), LISTS)
+def test_response_with_two_blocks_of_one_height_is_reported(
+    server: StrictServer, call: str, arguments: Row, *, is_both: bool
+) -> None:
+    heights = [7, 7] if "height" in arguments else [8, 7, 7, 6]
+    rows: list[Row] = []
+    for index, height in enumerate(heights):
+        # Two transactions of one block, or of a block and of one that it has replaced.
+        block = f"0x{height}{'f' if is_both and index == heights.index(7) else ''}"
+        of_block = {"height": str(height), "blockHash": block, "hash": block}
+        rows.append({**of_block, "txid": HASHES[index], "txId": HASHES[index], "from": WALLETS[0]})
+    if call == "blocks" and not is_both:
+        del rows[heights.index(7)]
+    server.on(call, rows_of(call, rows) if call == "transactions_by_hash" else page_of(call, rows))
+    with server.client() as client:
+        reasons = getattr(client, call)(**arguments).collect().report.reasons
+    assert any(reason.startswith(TWO_BLOCKS) for reason in reasons) == is_both, reasons
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])

@@ -192,3 +192,55 @@ def test_range_of_many_heights_begins_with_the_first_block_of_a_list_within_the_
         with pytest.raises(cf.AuthenticationError):
             query.collect()
     assert len(server.requests) == expected
+
+
+DAY = 86_400_000
+NOW = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1_000)
+
+
+def tokens(times: dict[str, int], undated: set[str], *, in_each: bool) -> Script:
+    """Tokens by their times, some of which are not shown: these are in the range of their time, or in each."""
+
+    def respond(request: Request) -> Response:
+        low, high = int(request.query["startTime"]), int(request.query["endTime"])
+        rows = [
+            {"tokenContractAddress": token, "issueDate": "" if token in undated else str(time)}
+            for token, time in times.items()
+            if low <= time <= high or (in_each and token in undated)
+        ]
+        return page_of("tokens", rows)
+
+    return respond
+
+
+@pytest.mark.parametrize("in_each", [False, True])
+@pytest.mark.parametrize("undated", [set(), {"0x1"}, {"0x1", "0x3"}, {"0x0", "0x1", "0x2", "0x3", "0x4"}])
+def test_each_token_without_a_time_is_returned_once(server: StrictServer, undated: set[str], *, in_each: bool) -> None:
+    times = {f"0x{index}": NOW - index * 200 * DAY for index in range(5)}
+    server.on("tokens", tokens(times, undated, in_each=in_each))
+    query = server.client().tokens(start_time=NOW - 900 * DAY, end_time=NOW)
+    assert sorted(str(token.token_contract_address) for token in query.collect()) == sorted(times)
+    streamed = [str(token.token_contract_address) for token in query]
+    assert sorted(streamed) == sorted(times)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("undated", [f"0x{index}" for index in range(5)])
+def test_token_without_a_time_that_an_earlier_run_may_have_returned_is_a_reason(
+    server: StrictServer, undated: str
+) -> None:
+    times = {f"0x{index}": NOW - index * 200 * DAY for index in range(5)}
+    server.on("tokens", tokens(times, {undated}, in_each=False))
+    client = server.client(concurrency=1)
+    query = client.tokens(start_time=NOW - 900 * DAY, end_time=NOW)
+    order = [str(token.token_contract_address) for token in query]
+    assert sorted(order) == sorted(times)
+    assert next(iter(query)).token_contract_address == order[0]
+    rest = client.resume(query.cursor or "").collect()
+    # Those of the first year are known to be in it.
+    is_known = order.index(undated) < 2
+    assert [str(token.token_contract_address) for token in rest] == [
+        token for token in order[1:] if is_known or token != undated
+    ]
+    assert rest.report.complete == is_known
+    assert is_known or any("records without a time" in reason for reason in rest.report.reasons)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -201,6 +202,25 @@ def test_block_that_another_list_of_a_followed_set_shows_otherwise_is_a_reason(
     served(server, lambda wallet: [row(height, blockHash=f"0x{wallet}{height}") for height in HEIGHTS])
     reasons = followed(server, tmp_path, how).reasons
     assert any("are of two blocks" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("days", [10, 400])
+def test_record_below_a_list_that_has_all_of_its_range_is_a_reason(server: StrictServer, days: int) -> None:
+    """A list of more than a year may have lost its oldest records, and gives that reason."""
+    now = int(datetime.now(UTC).timestamp() * 1_000)
+    times = {height: str(now - days * 86_400_000 - (9 - height) * 12_000) for height in HEIGHTS}
+    rows = [row(height, transactionTime=times[height]) for height in HEIGHTS]
+
+    def blocks(request: Request) -> Response:
+        wanted = request.query.get("height")
+        shown = [row for row in rows if wanted in {None, row["height"]}]
+        return page_of("transactions", [{**row, "txid": row["txId"]} for row in shown])
+
+    server.on("transactions", blocks)
+    served(server, lambda wallet: [row for row in rows if not (wallet == 1 and int(row["height"]) < 4)])
+    report = read(server, 2, start_height=1, end_height=9)
+    assert bool(lack(report)) == (days == 10), report.reasons
+    assert not report.complete
 
 
 @pytest.mark.parametrize("lost", [3, 8])

@@ -1,6 +1,6 @@
 //! Records that several lists of a set have.
 
-use crate::query::audit::InCommon;
+use crate::query::audit::{InCommon, Reach};
 
 /// The height of a record is its key; those that are even belong to both lists. A list of another fork has other blocks from
 /// some height on.
@@ -16,7 +16,7 @@ fn lacking(first: &[i64], second: &[i64], fork: i64) -> Vec<(i64, u32)> {
     let mut in_common = InCommon::default();
     add(&mut in_common, 0, first, 100);
     add(&mut in_common, 1, second, fork);
-    in_common.lacking(|_| true)
+    in_common.lacking(|_| Reach::LowestRecord)
 }
 
 /// A record of height 5 of the first list, which the other two should have, between blocks of all three.
@@ -41,9 +41,9 @@ fn a_record_that_one_list_lacks_between_blocks_of_both_is_missing() {
 #[test]
 fn each_list_that_lacks_a_record_is_named_with_the_lowest_height() {
     let mut in_common = of_three_lists();
-    assert_eq!(in_common.lacking(|_| true), [(5, 1), (5, 2)]);
+    assert_eq!(in_common.lacking(|_| Reach::LowestRecord), [(5, 1), (5, 2)]);
     in_common.add(1, 3, Some((3, 3)), &[2]);
-    assert_eq!(in_common.lacking(|_| true), [(3, 2), (5, 1)]);
+    assert_eq!(in_common.lacking(|_| Reach::LowestRecord), [(3, 2), (5, 1)]);
 }
 
 #[test]
@@ -58,10 +58,22 @@ fn a_list_that_was_read_before_or_after_the_other_one_lacks_nothing() {
 }
 
 #[test]
+fn a_list_that_has_all_its_records_lacks_those_below_its_lowest_one() {
+    let mut in_common = InCommon::default();
+    add(&mut in_common, 0, &[9, 8, 6, 4, 2], 100);
+    add(&mut in_common, 1, &[9, 8, 6], 100);
+    assert_eq!(in_common.lacking(|_| Reach::End), [(2, 1)]);
+    // The first list, of which older records may be missing, shows them all the same.
+    assert_eq!(in_common.lacking(|list| if list == 1 { Reach::End } else { Reach::LowestRecord }), [(2, 1)]);
+    assert_eq!(in_common.lacking(|list| if list == 0 { Reach::End } else { Reach::LowestRecord }), []);
+}
+
+#[test]
 fn a_list_that_was_not_read_here_lacks_nothing_and_proves_nothing() {
     let in_common = of_three_lists();
-    assert_eq!(in_common.lacking(|list| list != 1), [(5, 2)]);
-    assert_eq!(in_common.lacking(|list| list != 0), []);
+    let all_but = |unread| move |list| if list == unread { Reach::Nowhere } else { Reach::LowestRecord };
+    assert_eq!(in_common.lacking(all_but(1)), [(5, 2)]);
+    assert_eq!(in_common.lacking(all_but(0)), []);
 }
 
 #[test]
@@ -71,7 +83,7 @@ fn a_list_that_shows_the_record_in_another_place_or_without_one_does_not_lack_it
             let mut in_common = of_three_lists();
             in_common.add(1, 5, place, others);
             // It is not known where the third list should have it.
-            assert_eq!(in_common.lacking(|_| true), []);
+            assert_eq!(in_common.lacking(|_| Reach::LowestRecord), []);
         }
     }
 }
@@ -83,7 +95,7 @@ fn a_list_that_may_still_change_lacks_nothing_near_its_highest_block() {
         add(&mut in_common, 0, &[10, 9, 5, 1], 100);
         add(&mut in_common, 1, &[9, 1], 100);
         in_common.add(0, 5, Some((5, 5)), &[1]);
-        assert_eq!(in_common.lacking(|_| true), expected);
+        assert_eq!(in_common.lacking(|_| Reach::LowestRecord), expected);
     }
 }
 
@@ -94,11 +106,11 @@ fn records_of_a_list_that_has_changed_above_a_height_prove_nothing() {
         add(&mut in_common, 0, &[9, 8, 6, 3], 100);
         add(&mut in_common, 1, &[9, 8, 3], 100);
         in_common.forget(0, after);
-        assert_eq!(in_common.lacking(|_| true), expected);
+        assert_eq!(in_common.lacking(|_| Reach::LowestRecord), expected);
         // The list shows the same as before again.
         let above: Vec<i64> = [9, 8, 6].into_iter().filter(|height| *height > after).collect();
         add(&mut in_common, 0, &above, 100);
-        assert_eq!(in_common.lacking(|_| true), [(6, 1)]);
+        assert_eq!(in_common.lacking(|_| Reach::LowestRecord), [(6, 1)]);
     }
 }
 

@@ -62,7 +62,7 @@ fn record_that_is_listed_again_at_another_height_is_a_reason_if_the_others_are_i
 }
 
 #[test]
-fn height_on_two_pages_has_one_block_unless_the_service_lists_several() {
+fn a_height_has_one_block() {
     let read = |first: &[(u64, i64, u64)], second: &[(u64, i64, u64)]| {
         let mut audit = ListAudit::new(LIST, 0, &[]);
         take(&mut audit, 1, &Page(first.to_vec()), 2).unwrap();
@@ -74,7 +74,22 @@ fn height_on_two_pages_has_one_block_unless_the_service_lists_several() {
     assert_eq!(read(&first, &[(3, 8, 80), (4, 7, 70)]), "");
     assert_eq!(read(&first, &[(3, 7, 70)]), "");
     // One response has records of both blocks.
-    assert_eq!(read(&first, &[(3, 8, 81), (4, 8, 80)]), "");
+    assert!(read(&first, &[(3, 8, 81), (4, 8, 80)]).contains("height 8 are of two blocks: a response"));
+    assert!(read(&[(1, 9, 90), (2, 9, 91)], &[(3, 8, 80)]).contains("height 9 are of two blocks: a response"));
+}
+
+#[test]
+fn a_transaction_whose_block_is_not_shown_has_one_height() {
+    let read = |has_blocks, rows: &[(u64, i64, u64)]| {
+        let mut audit = ListAudit::new(Subject { has_blocks, ..LIST }, 0, &[]);
+        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 8, 80)]), 2).unwrap();
+        take(&mut audit, 2, &Page(rows.to_vec()), 2)
+    };
+    assert_eq!(read(false, &[(2, 7, 70)]), Err("a transaction was received at two heights".into()));
+    // A transaction may have several records.
+    assert_eq!(read(false, &[(2, 8, 80), (3, 7, 70)]), Ok(()));
+    // Records with their blocks are compared by these.
+    assert_eq!(read(true, &[(2, 7, 70)]), Ok(()));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::columns::Columns;
 use crate::message::Message;
-use crate::query::audit::{Blocks, InCommon, Source};
+use crate::query::audit::{Blocks, InCommon, Reach, Source};
 use crate::query::execution::set::{add_records, in_common_of, lacking_reason};
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::follow::Changes;
@@ -91,6 +91,7 @@ impl FollowedLists {
 
     /// Lists that lack a record of another one, with the reason.
     pub fn lacking(&self, members: &Members, is_followed: impl Fn(usize) -> bool) -> Option<(Vec<usize>, Message)> {
-        lacking_reason(self.in_common.as_ref()?, members, is_followed)
+        let reach = |list| if is_followed(list) { Reach::LowestRecord } else { Reach::Nowhere };
+        lacking_reason(self.in_common.as_ref()?, members, reach)
     }
 }

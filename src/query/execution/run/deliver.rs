@@ -124,7 +124,9 @@ impl Delivery<'_> {
         let drift = fetcher.list.drift();
         let latest = fetcher.audit.latest().clone();
         let missing_before = report.read().missing.len();
-        let selector = Selector { query, arguments, report, slice: fetcher.slice, top: self.dividing.top() };
+        let slice = fetcher.slice;
+        let undated = &self.output.undated;
+        let selector = Selector { query, arguments, report, slice, undated, top: self.dividing.top() };
         let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&self.request, page, |accepted| {
             selector.select(page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
         })?;
@@ -178,6 +180,9 @@ impl Delivery<'_> {
             let source = if query.is_paged() { Source::List(fetcher.slice) } else { Source::Lookup };
             output.blocks.add(source, columns);
             output.blocks.reasons().into_iter().for_each(|reason| output.report.add_contradiction(reason));
+        }
+        if query.slices().time_range(fetcher.slice).is_some() {
+            output.undated.add(fetcher.slice, columns);
         }
         if page.columns.rows() > 0 {
             output.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);

@@ -2,6 +2,7 @@
 
 use crate::query::audit::Blocks;
 use crate::query::evidence::Evidence;
+use crate::query::execution::undated::Undated;
 use crate::query::results::{Partial, Report, SavedPartial, SharedReport};
 
 /// Most times that the list of one slice is read again, or the round of a follower whose list has lost its length.
@@ -17,6 +18,8 @@ pub(super) struct RunOutput {
     pub evidence: Evidence,
     /// Blocks of records that do not come from one list.
     pub blocks: Blocks,
+    /// Records without a time, of the slices of a range of times.
+    pub undated: Undated,
     /// True if the caller hands out the pages that are collected.
     pub is_handed_out: bool,
     /// Slice and offset of the first page.
@@ -30,17 +33,19 @@ pub(super) struct SavedOutput {
     report: Report,
     delivered: u64,
     evidence: Evidence,
+    undated: Undated,
     rereads: u32,
 }
 
 impl RunOutput {
-    pub fn new(partial: Partial, report: SharedReport) -> Self {
+    pub fn new(partial: Partial, report: SharedReport, undated: Undated) -> Self {
         Self {
             delivered: 0,
             partial,
             report,
             evidence: Evidence::default(),
             blocks: Blocks::default(),
+            undated,
             is_handed_out: false,
             began: None,
         }
@@ -48,13 +53,14 @@ impl RunOutput {
 
     /// The output before the next record; `None` in a run that streams.
     pub fn save(&self) -> Option<SavedOutput> {
-        let Self { delivered, report, evidence, .. } = self;
+        let Self { delivered, report, evidence, undated, .. } = self;
         let partial = self.partial.save()?;
         Some(SavedOutput {
             partial,
             report: report.read(),
             delivered: *delivered,
             evidence: evidence.clone(),
+            undated: undated.clone(),
             rereads: 0,
         })
     }
@@ -68,6 +74,7 @@ impl RunOutput {
         self.partial.rewind(&start.partial);
         self.report.rewind(&start.report);
         self.evidence.clone_from(&start.evidence);
+        self.undated.clone_from(&start.undated);
         self.delivered = start.delivered;
         true
     }

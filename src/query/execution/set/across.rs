@@ -7,7 +7,7 @@ use super::outcome::first_of;
 use crate::columns::Columns;
 use crate::interface::{Bound, Order};
 use crate::message::{Hint, Message, counted_are};
-use crate::query::audit::{InCommon, Source};
+use crate::query::audit::{InCommon, Reach, Source};
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::request::{Members, Query};
 use crate::query::results::{ANY_LIST, SharedReport, transaction_keys};
@@ -47,13 +47,13 @@ pub(in crate::query::execution) fn add_records(
     true
 }
 
-/// Lists that lack a record which another list shows, and the reason. Only lists that are read are compared.
+/// Lists that lack a record which another list shows, and the reason.
 pub(in crate::query::execution) fn lacking_reason(
     in_common: &InCommon,
     members: &Members,
-    is_read: impl Fn(usize) -> bool,
+    reach: impl Fn(usize) -> Reach,
 ) -> Option<(Vec<usize>, Message)> {
-    let lacking = in_common.lacking(|list| is_read(list as usize));
+    let lacking = in_common.lacking(|list| reach(list as usize));
     if lacking.is_empty() {
         return None;
     }
@@ -92,8 +92,13 @@ impl Set {
     /// Gives a reason for records that one list shows, and another list, which should have them, lacks.
     pub(super) fn doubt_records_in_common(&mut self, report: &SharedReport) {
         let Some(in_common) = &self.in_common else { return };
-        let refused = &self.outcome.refused;
-        let lacking = lacking_reason(in_common, &self.members, |list| !refused.iter().any(|(other, _)| *other == list));
+        let outcome = &self.outcome;
+        let complete = outcome.complete_lists(report);
+        let lacking = lacking_reason(in_common, &self.members, |list| match list {
+            list if outcome.refused.iter().any(|(other, _)| *other == list) => Reach::Nowhere,
+            list if complete.contains(&list) => Reach::End,
+            _ => Reach::LowestRecord,
+        });
         if let Some((lists, reason)) = lacking {
             self.outcome.doubt(&lists, &reason, report);
         }

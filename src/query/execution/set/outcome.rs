@@ -75,6 +75,14 @@ impl Outcome {
         });
     }
 
+    /// Lists that have ended without a reason.
+    pub fn complete_lists(&self, report: &SharedReport) -> HashSet<usize> {
+        let verdicts = report.read().verdicts;
+        let is_complete = |at: &usize| verdicts.get(*at).is_some_and(|verdict| verdict.complete);
+        let lists = self.verdicts.iter().enumerate();
+        lists.filter(|(_, at)| at.as_ref().is_some_and(is_complete)).map(|(list, _)| list).collect()
+    }
+
     /// Takes note that a list that has ended is read again.
     pub fn begin_again(&mut self, index: usize, report: &SharedReport) {
         let Some(at) = self.verdicts[index] else { return };

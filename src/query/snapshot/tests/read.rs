@@ -19,7 +19,7 @@ pub enum Verdict {
     Wrong(Vec<u64>),
 }
 
-/// What a caller asks for.
+/// Request of a caller.
 #[derive(Clone, Copy)]
 struct Asked {
     bounds: Bounds,
