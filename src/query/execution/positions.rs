@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::block_list::{BlockList, call};
+use super::block_list::{BlockList, call, no_block};
 use super::height_search::TimedBlock;
 use super::heights::ChainHeights;
 use super::kept_chain::{KeptChain, cache_of, key, note, now};
@@ -24,13 +24,16 @@ const BESIDE_ABSENT: &str = "The height of a time is not kept: no block was foun
 /// transactions count as absent on a chain whose blocks the API does not list.
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
     let report = SharedReport::default();
-    let found = Positions::new(ChainHeights::new(BlockList::new(client, chain, name, &report)), None, &report)?
-        .find(time)
-        .await?;
+    let list = BlockList::new(client, chain, name, &report);
+    let mut positions = Positions::new(ChainHeights::new(list), None, &report)?;
+    let found = positions.find(time).await?;
     reject_empty_responses(chain, &report)?;
     match found {
-        TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } | TimePosition::Newest(height) => {
-            Ok(height)
+        // Later blocks may have come in the meantime.
+        TimePosition::Newest(height) => Ok(height),
+        TimePosition::At(height) | TimePosition::BelowAbsent { height, .. } => {
+            let above = positions.heights.shown(height + 1..=i64::MAX).filter(|block| block.time <= time).last();
+            above.map_or(Ok(height), |block| Err(not_the_last(chain, height, block)))
         }
         TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
             Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
@@ -39,6 +42,16 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
             Err(Error::parameter("time", "must not be before the first block: no block is listed yet"))
         }
     }
+}
+
+/// Error of a search that ended below a block that a response showed.
+fn not_the_last(chain: Chain, found: i64, above: TimedBlock) -> Error {
+    let problem = format!(
+        "has a block of height {} that is not later than the time, but the requests by height found none above {found}: the \
+         service lacks blocks by their heights, or their times are not in the order of heights",
+        above.height
+    );
+    no_block(chain, problem, format!("{{\"height\":\"{}\"}}", above.height))
 }
 
 /// Raises an error if empty responses may have been throttles.

@@ -18,7 +18,7 @@ pub(super) struct Undated {
     in_doubt_from: Option<u64>,
 }
 
-/// Where a record without a time belongs.
+/// Slice that a record without a time belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Here,

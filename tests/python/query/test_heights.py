@@ -91,6 +91,43 @@ def test_empty_blocks_are_passed_over(server: StrictServer) -> None:
     assert found == [second // 3 * 3 for second in range(0, 99, 4)]
 
 
+@pytest.mark.parametrize("lacks_heights", [False, True])
+def test_height_below_a_block_that_a_response_showed_is_an_error(server: StrictServer, *, lacks_heights: bool) -> None:
+    """A service may know its blocks in the list, and none by their heights."""
+
+    def time_of(height: int) -> int:
+        return 1_767_225_600_000 + height * 12_000
+
+    blocks = [
+        {"hash": f"0x{height}", "height": str(height), "blockTime": str(time_of(height))} for height in range(120)
+    ]
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        wanted = request.query.get("height")
+        rows = [
+            block for block in reversed(blocks) if wanted is None or (wanted == block["height"] and not lacks_heights)
+        ]
+        members = {
+            "page": str(page),
+            "limit": str(limit),
+            "total": str(len(rows)),
+            "totalPage": str(-(-len(rows) // limit)),
+        }
+        return page_of("blocks", rows[(page - 1) * limit : page * limit], **members)
+
+    server.on("blocks", respond)
+    client = server.client()
+    errors = []
+    for height in range(1, 119, 3):
+        try:
+            assert client.height_at(time_of(height), chain="zone") == height
+        except cf.ResponseFormatError as error:
+            errors.append(str(error))
+    assert bool(errors) == lacks_heights
+    assert all("but the requests by height found none above" in error for error in errors), errors
+
+
 def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     client = server.client()
     names = rf"chain must be one of main, zone, {client.main_chain}, {client.zone_chain}; got \"ELSEWHERE\"$"

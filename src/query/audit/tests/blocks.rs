@@ -3,8 +3,10 @@
 use super::Page;
 use crate::query::audit::{Blocks, Source};
 
-/// Records with their heights and blocks; the key of each is its transaction.
-fn reasons(pages: &[(Source, &[(u64, i64, u64)])]) -> Vec<String> {
+/// Records of a response: transactions with their heights and blocks.
+type Rows<'a> = &'a [(u64, i64, u64)];
+
+fn reasons(pages: &[(Source, Rows<'_>)]) -> Vec<String> {
     let mut blocks = Blocks::default();
     pages.iter().for_each(|(source, rows)| blocks.add(*source, &Page(rows.to_vec())));
     blocks.reasons().iter().map(ToString::to_string).collect()
