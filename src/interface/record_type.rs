@@ -26,7 +26,9 @@ pub struct Roles {
     pub time: Option<&'static str>,
     /// Hash of that block.
     pub block: Option<&'static str>,
-    /// Hash of the transaction of the record, which is in that block.
+    /// Hash of the transaction that is in that block.
+    pub transaction_in_block: Option<&'static str>,
+    /// Hash of the transaction on the main chain, by which it can be looked up.
     pub transaction: Option<&'static str>,
 }
 

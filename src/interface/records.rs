@@ -53,6 +53,7 @@ const OF_TRANSACTION: Roles = Roles {
     height: Some("height"),
     time: Some("transaction_time"),
     block: Some("block_hash"),
+    transaction_in_block: Some("tx_id"),
     transaction: Some("tx_id"),
 };
 
@@ -60,7 +61,7 @@ static TOKEN: RecordType = RecordType {
     name: "Token",
     doc: "A token of the main chain.",
     identity: &["token_contract_address"],
-    roles: Roles { height: None, time: None, block: None, transaction: None },
+    roles: Roles { height: None, time: None, block: None, transaction_in_block: None, transaction: None },
     fields: &[
         field("token", &["token"], Utf8, "Symbol."),
         field("token_full_name", &["tokenFullName"], Utf8, "Full name."),
@@ -152,7 +153,8 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
         height: Some("zone_block_height"),
         time: Some("zone_block_time"),
         block: None,
-        transaction: Some("zone_tx_hash"),
+        transaction_in_block: Some("zone_tx_hash"),
+        transaction: Some("main_tx_hash"),
     },
     fields: &[
         field("zone_block_time", &["{zone}BlockTime"], Time, "Block time on the zone chain."),
@@ -204,7 +206,13 @@ static BLOCK: RecordType = RecordType {
     name: "Block",
     doc: "A block of the zone chain.",
     identity: &["hash", "height"],
-    roles: Roles { height: Some("height"), time: Some("block_time"), block: Some("hash"), transaction: None },
+    roles: Roles {
+        height: Some("height"),
+        time: Some("block_time"),
+        block: Some("hash"),
+        transaction_in_block: None,
+        transaction: None,
+    },
     fields: &[
         HEIGHT,
         field("block_time", &["blockTime"], Time, "Time of the block."),

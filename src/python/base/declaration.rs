@@ -17,7 +17,7 @@ pub fn _declaration() -> String {
 
 fn record(record: &RecordType) -> Value {
     let fields: Vec<Value> = record.fields.iter().map(field).collect();
-    let Roles { height, time, block, transaction } = record.roles;
+    let Roles { height, time, block, transaction, .. } = record.roles;
     json!({
         "name": record.name,
         "doc": record.doc,

@@ -46,7 +46,7 @@ impl KeyColumns {
             block_hash,
             hash_of_block: record.block(),
             height: record.height(),
-            transaction: record.roles.transaction.and_then(|name| record.position(name)),
+            transaction: record.roles.transaction_in_block.and_then(|name| record.position(name)),
         }
     }
 

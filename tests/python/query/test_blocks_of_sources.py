@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import chainframe as cf
-from strict_server import Request, Response, StrictServer, page_of, rows_of
+from strict_server import Request, Response, StrictServer, member_of, page_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,6 +127,41 @@ def test_transaction_of_two_heights_of_a_range_is_reported(server: StrictServer,
             assert any(reason.startswith(moved) for reason in query.report.reasons), query.report.reasons
         ids["6"] = "0xb"
         assert all(make().collect().report.complete for make in queries)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("how", ["unchanged", "reorganized", "two parts"])
+def test_transaction_between_the_chains_that_moves_is_returned_once(server: StrictServer, how: str, size: int) -> None:
+    """Such records do not show their blocks. The list keeps its length and the order of the others."""
+    of = partial(member_of, "cross_chain_transactions")
+    places = [(height, index) for height in range(19, 9, -1) for index in (0, 1)]
+
+    def rows(*, is_moved: bool) -> list[Row]:
+        # The lower transaction of block 18 is the upper one of block 17 then.
+        heights = {(18, 1): 17} if is_moved else {}
+        names = [f"0x{height}{index}" for height, index in places]
+        return [
+            {of("zone_tx_hash"): name, of("zone_block_height"): str(heights.get(place, place[0]))}
+            for name, place in zip(names, places, strict=True)
+        ]
+
+    def respond(request: Request) -> Response:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        is_moved = {"unchanged": False, "reorganized": len(server.requests) > 2, "two parts": page * size > 4}[how]
+        listed = rows(is_moved=is_moved)
+        if is_moved:
+            at = places.index((18, 1))
+            listed[at : at + 2] = [listed[at + 1], listed[at]]
+        members = {"page": str(page), "limit": str(limit), "total": "20", "totalPage": str(-(-20 // limit))}
+        return page_of("cross_chain_transactions", listed[(page - 1) * limit : page * limit], **members)
+
+    server.on("cross_chain_transactions", respond)
+    query = server.client(concurrency=1).cross_chain_transactions(page_size=size)
+    if how == "two parts":
+        with pytest.raises(cf.PaginationDriftError, match="a transaction was received at two heights"):
+            query.collect()
+    else:
+        assert len({record.zone_tx_hash for record in query.collect()}) == 20
 
 
 LISTS: list[tuple[str, Row]] = [

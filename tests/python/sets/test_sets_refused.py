@@ -83,10 +83,17 @@ def test_list_whose_empty_pages_end_is_complete(server: StrictServer) -> None:
     lengths = [4, 2, 9, *[1] * 60]
     wallets = Drifted(lengths, frozenset({0, 2}), times=2)
     server.on("address_transactions", wallets)
+    client = server.client(concurrency=2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cf.IncompleteResultWarning)
-        records = server.client(concurrency=2).address_transactions(wallets.names, page_size=PAGE).collect()
-    assert Counter((record.queried[0], record.height) for record in records) == Counter(wallets.keys(lengths))
+        try:
+            records = client.address_transactions(wallets.names, page_size=PAGE).collect()
+            found = [*records]
+        except cf.PaginationDriftError as error:
+            # On a busy machine, all others may have ended before the second empty page, which then ends the run.
+            records = client.resume(error.cursor or "").collect()
+            found = [*(error.partial or ()), *records]
+    assert Counter((record.queried[0], record.height) for record in found) == Counter(wallets.keys(lengths))
     assert not any(verdict["error"] for verdict in records.report.by_argument.values())
 
 
