@@ -119,11 +119,9 @@ impl Forks {
 
     /// Notes the height of each block, by the first row of those that follow each other with one height.
     fn check_heights(&mut self, blocks: &[Option<BlockOfRow>]) {
-        let mut latest = None;
-        let is_first = |block: &&BlockOfRow| latest.replace(block.height) != Some(block.height);
-        let blocks: Vec<&BlockOfRow> = blocks.iter().flatten().filter(is_first).collect();
-        // With nothing between the look-ups, the processor waits for several of them at once.
-        for block in blocks {
+        let blocks: Vec<BlockOfRow> = blocks.iter().flatten().copied().collect();
+        for of_height in blocks.chunk_by(|before, block| before.height == block.height) {
+            let block = of_height[0];
             if self.heights.len() == KEPT_BLOCKS {
                 self.heights.clear();
             }

@@ -91,7 +91,9 @@ impl FollowedLists {
 
     /// Lists that lack a record of another one, with the reason.
     pub fn lacking(&self, members: &Members, is_followed: impl Fn(usize) -> bool) -> Option<(Vec<usize>, Message)> {
-        let reach = |list| if is_followed(list) { Reach::LowestRecord } else { Reach::Nowhere };
-        lacking_reason(self.in_common.as_ref()?, members, reach)
+        lacking_reason(self.in_common.as_ref()?, members, |list| match is_followed(list) {
+            true => Reach::LowestRecord,
+            false => Reach::Nowhere,
+        })
     }
 }

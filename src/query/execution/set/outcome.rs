@@ -78,9 +78,13 @@ impl Outcome {
     /// Lists that have ended without a reason.
     pub fn complete_lists(&self, report: &SharedReport) -> HashSet<usize> {
         let verdicts = report.read().verdicts;
-        let is_complete = |at: &usize| verdicts.get(*at).is_some_and(|verdict| verdict.complete);
-        let lists = self.verdicts.iter().enumerate();
-        lists.filter(|(_, at)| at.as_ref().is_some_and(is_complete)).map(|(list, _)| list).collect()
+        let mut complete = HashSet::new();
+        for (list, at) in self.verdicts.iter().enumerate() {
+            if at.and_then(|at| verdicts.get(at)).is_some_and(|verdict| verdict.complete) {
+                complete.insert(list);
+            }
+        }
+        complete
     }
 
     /// Takes note that a list that has ended is read again.
