@@ -8,7 +8,7 @@ use crate::message::{Hint, Message};
 use crate::query::hashed::HashedMap;
 use crate::query::snapshot::Rows;
 
-/// Transactions that are kept for comparison; all are forgotten when there are more. They take up to a megabyte and a half.
+/// Transactions that are kept for comparison; all are forgotten when there are more. They take about a megabyte.
 const KEPT_TRANSACTIONS: usize = 7 << 12;
 /// Blocks that a cursor has.
 const LATEST: usize = 8;

@@ -48,7 +48,7 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
 fn not_the_last(chain: Chain, found: i64, above: TimedBlock) -> Error {
     let problem = format!(
         "has a block of height {} that is not later than the time, but the requests by height found none above {found}: the \
-         service lacks blocks by their heights, or their times are not in the order of heights",
+         service lacks blocks by their heights, or their times are not in the order of heights; try again later",
         above.height
     );
     no_block(chain, problem, format!("{{\"height\":\"{}\"}}", above.height))

@@ -168,7 +168,7 @@ impl Selector<'_> {
         self.drop_rows(
             in_doubt,
             "The API returned records without a time: they were dropped, since an earlier run or another partition may have \
-             returned them; a new query of the whole range decides",
+             returned them; run a new query of the whole range",
         );
         rows
     }

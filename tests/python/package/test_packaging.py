@@ -51,6 +51,7 @@ def test_released_metadata_has_urls() -> None:
 def wheel_built(path: Path, machine: str, time: tuple[int, ...], number: int) -> Path:
     """A wheel as a machine leaves it: with its paths, the time and a random number."""
     crate = {
+        "bom-ref": "registry+https://example.org/index#bytes@1.12.1",
         "name": "bytes",
         "version": "1.12.1",
         "description": "Buffers",
@@ -82,7 +83,9 @@ def test_wheels_of_two_machines_are_the_same(tmp_path: Path) -> None:
         record = archive.read("chainframe-0.1.0.dist-info/RECORD").decode().splitlines()
     assert "/home/one" not in bill
     assert "path+file:///chainframe#chainframe@0.1.0" in bill
-    assert [list(component) for component in json.loads(bill)["components"]] == [["name", "version", "hashes"]]
+    (crate,) = json.loads(bill)["components"]
+    assert list(crate) == ["bom-ref", "name", "version", "hashes"]
+    assert crate["bom-ref"] == "pkg:cargo/bytes@1.12.1"
     assert record[-1].startswith("chainframe/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0")
     assert "chainframe-0.1.0.dist-info/RECORD,," in record
 
