@@ -40,7 +40,7 @@ fn read_all(seeds: u64, bounds_of: impl Fn(&mut fastrand::Rng) -> Bounds) -> Out
                 let cause = ERRORS.into_iter().find(|cause| error.contains(cause)).expect("a known cause");
                 *outcome.drift.entry((read.phase.clone(), cause)).or_default() += 1;
             }
-            Verdict::Wrong(_) | Verdict::Incomplete => panic!("seed {seed}: wrong and called complete: {bounds:?}"),
+            verdict => panic!("seed {seed}: {verdict:?}: {bounds:?}"),
         }
         outcome.requests += read.world.requests;
         outcome.pages += pages;
@@ -101,7 +101,7 @@ fn no_small_list_is_wrong_and_called_complete() {
         let mut random = fastrand::Rng::with_seed(seed);
         let bounds = any_small(&mut random);
         let verdict = Read::new(bounds, &mut random).finish(&mut random);
-        assert!(!matches!(verdict, Verdict::Wrong(_)), "seed {seed}: {verdict:?} {bounds:?}");
+        assert!(!matches!(verdict, Verdict::Wrong(_) | Verdict::Doubted(_)), "seed {seed}: {verdict:?} {bounds:?}");
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Verdict {
     /// Called incomplete. No record is there twice.
     Incomplete,
     Wrong(Vec<u64>),
+    /// Called incomplete by the audit, for no cause, or for another one than what is wrong.
+    Doubted(Vec<u64>),
 }
 
 /// Request of a caller.
@@ -214,6 +216,7 @@ impl Read {
         let has_doubts = !self.audit.doubts(&self.end()).is_empty();
         match self.world.is_right(&got, self.asked.wanted.unwrap_or(usize::MAX), has_doubts) {
             true => Verdict::Right,
+            false if has_doubts => Verdict::Doubted(got),
             false => Verdict::Wrong(got),
         }
     }

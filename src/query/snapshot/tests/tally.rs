@@ -110,7 +110,9 @@ impl Walk {
                 tally.drift += 1;
             }
             Verdict::Incomplete => tally.incomplete += 1,
-            Verdict::Wrong(_) => {
+            // Of mutated code, only what is called complete is looked for.
+            Verdict::Doubted(_) if self.size == Size::Audit => tally.incomplete += 1,
+            Verdict::Wrong(_) | Verdict::Doubted(_) => {
                 tally.wrong += 1;
                 if tally.wrong == 1 {
                     self.show();
