@@ -46,9 +46,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Interruption:
-    """An interruption at the point of that number."""
+    """An interruption at the point of that number in a run."""
 
     kind: Kind
+    run: int
     point: int
 
 
@@ -63,8 +64,8 @@ class Interruptor:
         self._interruption = interruption
         self._report = report
         self.points = 0
-        self.is_needed = True
-        """False if no point need be counted any more: a library runs at half of its speed while it is traced."""
+        self.is_needed = False
+        """False if no point need be counted: a library runs at half of its speed while it is traced."""
         self._answering: FrameType | None = None
 
     @contextmanager

@@ -51,9 +51,10 @@ def _check(processes: _Processes, schedules: int) -> int:
     for first in range(2):
         outcome = processes.run(Task(f"check_overtaken_{first}", overtaken=frozenset(overtaken[first::2])))
         _require(outcome, f"{named(outcome.number)}: another run commits after this one has read the position")
-    if whole.points == 0:
+    if not any(whole.points):
         raise AssertionError(f"no call could be interrupted: {NOT_TRACED}")
-    possible = [Interruption(kind, point) for point in range(whole.points) for kind in Kind]
+    places = [(run, point) for run, points in enumerate(whole.points) for point in range(points)]
+    possible = [Interruption(kind, *place) for place in places for kind in Kind]
     count = min(schedules, len(possible))
     for index in range(count):
         _interrupt(processes, f"check_{index}", possible[index * len(possible) // count])
@@ -63,8 +64,8 @@ def _check(processes: _Processes, schedules: int) -> int:
 def _interrupt(processes: _Processes, name: str, interruption: Interruption) -> None:
     outcome = processes.run(Task(name, interruption=interruption))
     if not (outcome.place or outcome.problem or outcome.code):
-        number = interruption.point + 1
-        raise AssertionError(f"call {number:,} was not made again, and so not interrupted: {NOT_REPEATED}")
+        call = f"call {interruption.point + 1:,} of {named(interruption.run)}"
+        raise AssertionError(f"{call} was not made again, and so not interrupted: {NOT_REPEATED}")
     schedule = f"{named(outcome.number)}: {outcome.place}"
     if outcome.code == KILLED:
         # A scheduler starts the run again.

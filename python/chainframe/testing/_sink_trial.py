@@ -42,7 +42,8 @@ class Outcome:
     place: str = ""
     """Place of the interruption."""
     problem: str = ""
-    points: int = 0
+    points: tuple[int, ...] = ()
+    """Number of points in each run, if none was disturbed."""
     takes_sets: bool = True
     modules: frozenset[str] = frozenset()
     """Modules that are imported at the end."""
@@ -79,7 +80,7 @@ class Trial:
         # A run of several values can be the first one only after one that was interrupted.
         self._takes_sets = True
         self._interruptor = Interruptor(_packages, task.interruption, self._interrupted)
-        self._interruptor.is_needed = not (task.overtaken or task.is_resumed)
+        self._points: list[int] = []
         self.limits = max(1, len(task.overtaken))
         """Number of runs that may each wait as long as a process may."""
 
@@ -90,7 +91,7 @@ class Trial:
         except _Wrong as wrong:
             problem = str(wrong)
         modules = frozenset(sys.modules)
-        self._say(Outcome(self._number, self._place, problem, self._interruptor.points, self._takes_sets, modules))
+        self._say(Outcome(self._number, self._place, problem, tuple(self._points), self._takes_sets, modules))
 
     def _interrupted(self, place: str) -> None:
         self._place = place
@@ -111,8 +112,12 @@ class Trial:
             if number in task.overtaken:
                 # Known if the process ends in this run.
                 self._say(Outcome(number))
+            interrupted = task.interruption.run if task.interruption else None
+            self._interruptor.is_needed = is_whole or number == interrupted
+            self._interruptor.points = 0
             if self._is_disturbed(number):
                 left = VERIFIED
+            self._points.append(self._interruptor.points)
             if is_whole or left:
                 self._verify(number)
             if left == 1 and number >= max(task.overtaken, default=0):

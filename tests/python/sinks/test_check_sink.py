@@ -99,7 +99,8 @@ def test_calls_of_a_module_that_make_imports_are_counted(tmp_path: Path, monkeyp
     processes.modules = first.modules
     second = processes.run(Task("second"))
     processes.close()
-    assert first.points == second.points > 0
+    assert first.points == second.points
+    assert all(first.points)
 
 
 def test_function_that_fails_is_named(tmp_path: Path) -> None:
@@ -117,7 +118,9 @@ def test_functions_that_no_other_process_can_import_are_refused() -> None:
 
 
 def test_interruption_that_does_not_happen_is_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=r"^call [\d,]+ was not made again, and so not interrupted: the same runs"):
+    with pytest.raises(
+        AssertionError, match=r"^call [\d,]+ of run \d .* was not made again, and so not interrupted: the same runs"
+    ):
         check("CallsMoreAtFirst", tmp_path, schedules=10)
 
 
