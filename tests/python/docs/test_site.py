@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from functools import partial
@@ -64,7 +65,8 @@ LOOK = """() => [
 ]"""
 
 
-def test_every_page_has_no_errors_broken_links_or_overflow(page: Page, url: str, site: Path) -> None:
+def watched(page: Page, url: str) -> list[str]:
+    """A list that gets the errors of the page, and its requests to other hosts."""
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(f"{page.url}: console: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(f"{page.url}: {error}"))
@@ -72,8 +74,17 @@ def test_every_page_has_no_errors_broken_links_or_overflow(page: Page, url: str,
         "request",
         lambda request: wrong.append(f"{page.url} requests {request.url}") if foreign(request.url, url) else None,
     )
+    return wrong
+
+
+def test_every_page_has_no_errors_broken_links_or_overflow(page: Page, url: str, site: Path) -> None:
+    wrong = watched(page, url)
+    # Each page would take half a second to index the text of all. The tests of the search do.
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8")) | {"docs": []}
+    page.route("**/search_index.json", lambda route: route.fulfill(json=index))
     links: dict[str, str] = {}
     pages = {url, f"{url}."}
+    widths = WIDTHS
     names = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
     for name in names:
         response = page.goto(name)
@@ -83,7 +94,9 @@ def test_every_page_has_no_errors_broken_links_or_overflow(page: Page, url: str,
         pages |= {f"{url}{name}", *(f"{url}{name}#{one}" for one in ids)}
         links |= {link.removesuffix("#"): name for link in out if link.startswith(url)}
         wrong += [f"{name}: {heads} h1"] * (heads != 1) + [f"{name}: an image is missing"] * broken
-        for width in WIDTHS:
+        # A page begins with the width of the one before.
+        widths = widths[::-1]
+        for width in widths:
             page.set_viewport_size({"width": width, "height": 844})
             try:  # the menu closes with an animation
                 page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth", timeout=3_000)
@@ -114,12 +127,14 @@ def foreign(requested: str, url: str) -> bool:
         ("rate_limit", "reliability.html"),
     ],
 )
-def test_search_finds_page(page: Page, word: str, where: str) -> None:
+def test_search_finds_page(page: Page, url: str, word: str, where: str) -> None:
+    wrong = watched(page, url)
     page.goto("index.html")
     field = page.get_by_role("textbox", name="Search")
     field.click()
     field.press_sequentially(word)
     expect(page.locator(f".md-search-result__link[href*='{where}'][href*='h={word.lower()}']").first).to_be_attached()
+    assert wrong == []
 
 
 def test_copy_button_copies_the_code(page: Page) -> None:
