@@ -5,9 +5,8 @@
 //! as well. Evidence of nothing found: repeated requests are empty and a response to a request of the same time has
 //! records. Records that are new are weak evidence of a throttle: one part of a service may have them later than another.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::get_request::GetRequest;
@@ -30,7 +29,7 @@ const ROUTINE: u32 = 4;
 /// Wait before the repetition of a routine one. If it falls within a throttle as well, so do the responses of its time.
 const ROUTINE_WAIT: Duration = Duration::from_millis(100);
 /// Age up to which a part of a service may lack records that another part has.
-const NEW_RECORDS: Duration = Duration::from_secs(60 * 60);
+pub const NEW_RECORDS: Duration = Duration::from_secs(60 * 60);
 /// Time after which an empty response that new records disproved says nothing of later ones, if others have come. A service
 /// that throttles so does it again within this time, if it is asked as often.
 const DOUBT: Duration = Duration::from_secs(10 * 60);
@@ -64,9 +63,8 @@ pub enum Age {
 }
 
 impl Age {
-    /// The age of records at a time. Those without a time are old.
-    pub fn of(columns: &Columns, now: SystemTime) -> Self {
-        let newest_old = DateTime::<Utc>::from(now - NEW_RECORDS).timestamp_millis();
+    /// The age of records, up to the time of the newest old ones in Unix milliseconds. Those without a time are old.
+    pub fn of(columns: &Columns, newest_old: i64) -> Self {
         let mut times = columns.times().peekable();
         let has_times = times.peek().is_some();
         if has_times && times.all(|time| time.is_some_and(|time| time > newest_old)) { Self::New } else { Self::Old }
@@ -255,7 +253,6 @@ impl EmptyResponses {
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
 
     use super::*;
     use crate::client::Expectation;
@@ -343,15 +340,14 @@ mod tests {
     #[test]
     fn records_are_new_if_all_of_them_are() {
         let record = ENDPOINTS.iter().map(|endpoint| endpoint.record()).find(|record| record.time().is_some()).unwrap();
-        let now = DateTime::from_timestamp(10_000_000, 0).unwrap();
-        let age = |minutes: &[i64]| {
-            let mut rows = ColumnsBuilder::new(record, minutes.len());
-            for ago in minutes {
-                rows.append_time(record.time().unwrap(), (now - TimeDelta::minutes(*ago)).timestamp_millis());
+        let age = |times: &[i64]| {
+            let mut rows = ColumnsBuilder::new(record, times.len());
+            for time in times {
+                rows.append_time(record.time().unwrap(), *time);
                 rows.finish_row();
             }
-            Age::of(&rows.finish(), now.into())
+            Age::of(&rows.finish(), 60)
         };
-        assert_eq!([age(&[0, 59]), age(&[0, 60]), age(&[])], [Age::New, Age::Old, Age::Old]);
+        assert_eq!([age(&[99, 61]), age(&[99, 60]), age(&[])], [Age::New, Age::Old, Age::Old]);
     }
 }

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::Client;
 use super::attempt::{FailedAttempt, Fetched, is_rejection};
-use super::empty::{Age, BelievedEmpty, Control, RepeatedPage, Verdict};
+use super::empty::{Age, BelievedEmpty, Control, NEW_RECORDS, RepeatedPage, Verdict};
 use super::error::{Error, Phase};
 use super::get_request::{Expectation, GetRequest};
 use super::log::{self, Level};
@@ -153,7 +154,12 @@ impl Client {
 
     /// The age of records. A recording does not say when it was made: all of its records are old.
     pub fn age_of(&self, records: &Columns) -> Age {
-        if self.only_replays() { Age::Old } else { Age::of(records, self.now()) }
+        if self.only_replays() { Age::Old } else { Age::of(records, self.newest_old_time()) }
+    }
+
+    /// Time of the newest records that all parts of the service have long had, in Unix milliseconds.
+    pub fn newest_old_time(&self) -> i64 {
+        DateTime::<Utc>::from(self.now() - NEW_RECORDS).timestamp_millis()
     }
 
     /// Notes the response to a request, and what it shows of empty responses before it.

@@ -40,10 +40,19 @@ impl ListBlocks {
     }
 }
 
+/// The block of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedBlock {
+    pub height: i64,
+    pub hash: u64,
+    /// True if a list that shows the block has all its records of it.
+    pub is_old: bool,
+}
+
 #[derive(Debug)]
 struct Record {
-    /// Height and hash of the record's block, if every list shows the same ones.
-    block: Option<(i64, u64)>,
+    /// The record's block, if every list shows the same one.
+    block: Option<SharedBlock>,
     shown_by: Vec<u32>,
     /// Other lists that should have it, by the values that it shows.
     others: Vec<u32>,
@@ -65,15 +74,19 @@ impl InCommon {
     }
 
     /// Takes a record of a list, with its height and block where they are known, and the other lists that should have it.
-    pub fn add(&mut self, list: u32, key: u64, block: Option<(i64, u64)>, others: &[u32]) {
-        if let Some((height, hash)) = block {
+    pub fn add(&mut self, list: u32, key: u64, block: Option<SharedBlock>, others: &[u32]) {
+        if let Some(SharedBlock { height, hash, .. }) = block {
             let of_list =
                 self.lists.entry(list).or_insert_with(|| ListBlocks { blocks: BTreeMap::new(), lowest: height });
             of_list.lowest = of_list.lowest.min(height);
             self.num_blocks += usize::from(of_list.blocks.insert(height, hash).is_none());
         }
         let record = self.records.entry(key).or_insert_with(|| Record { block, shown_by: vec![], others: vec![] });
-        if record.block != block {
+        let is_other = record
+            .block
+            .zip(block)
+            .is_none_or(|(known, block)| (known.height, known.hash) != (block.height, block.hash));
+        if is_other {
             record.block = None;
         }
         if !record.shown_by.contains(&list) {
@@ -91,7 +104,7 @@ impl InCommon {
         let Some(of_list) = self.lists.get_mut(&list) else { return };
         self.num_blocks -= of_list.blocks.split_off(&(after_height + 1)).len();
         for record in self.records.values_mut() {
-            if record.block.is_some_and(|(height, _)| height > after_height) {
+            if record.block.is_some_and(|block| block.height > after_height) {
                 record.shown_by.retain(|shown_by| *shown_by != list);
             }
         }
@@ -113,13 +126,15 @@ impl InCommon {
 
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
     ///
-    /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it. The list that
-    /// lacks the record reaches down to it. Records of the same height may have been listed later.
+    /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it; or that of the
+    /// record, if it is old: new records of the same block may have been listed later. The list that lacks the record reaches
+    /// down to it.
     pub fn lacking(&self, reach: impl Fn(u32) -> Reach) -> Vec<(i64, u32)> {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
         for record in self.records.values() {
-            let Some((height, _)) = record.block else { continue };
+            let Some(SharedBlock { height, is_old, .. }) = record.block else { continue };
+            let min_joint = if is_old { height } else { height + 1 };
             for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
                 let of_list = self.lists.get(list);
                 let has_read_it = of_list.is_some_and(|of_list| of_list.has_read(height, self.distance, reach(*list)));
@@ -129,7 +144,7 @@ impl InCommon {
                 }
                 for other in &record.shown_by {
                     let joint = *joints.entry((*list, *other)).or_insert_with(|| self.joint(*list, *other));
-                    if joint.is_some_and(|joint| joint > height) && reach(*other) != Reach::Nowhere {
+                    if joint.is_some_and(|joint| joint >= min_joint) && reach(*other) != Reach::Nowhere {
                         lowest.insert(*list, height);
                     }
                 }

@@ -66,7 +66,7 @@ mod unreturned;
 pub use arguments::Arguments;
 pub use blocks::{Blocks, Source};
 pub use checkpoint::{AuditCheckpoint, AuditedPage};
-pub use in_common::{InCommon, Reach};
+pub use in_common::{InCommon, Reach, SharedBlock};
 pub use latest::Latest;
 pub use list::ListAudit;
 pub use numbers::check_count;

@@ -223,6 +223,15 @@ def test_record_below_a_list_that_has_all_of_its_range_is_a_reason(server: Stric
     assert not report.complete
 
 
+@pytest.mark.parametrize("minutes", [30, 90])
+def test_record_of_the_highest_block_is_missing_if_it_is_old(server: StrictServer, minutes: int) -> None:
+    time = str(int(datetime.now(UTC).timestamp() * 1_000) - minutes * 60_000)
+    rows = [row(height, transactionTime=time) for height in HEIGHTS]
+    other = {**rows[0], "txId": f"0x{99:064x}"}
+    served(server, lambda wallet: rows if wallet == 1 else [other, *rows])
+    assert bool(lack(read(server, 2))) == (minutes == 90)
+
+
 @pytest.mark.parametrize("lost", [3, 8])
 def test_record_that_a_resumed_list_lacks_is_a_reason_below_what_it_shows(server: StrictServer, lost: int) -> None:
     served(server, lambda wallet: [row(height) for height in HEIGHTS if not (wallet == 1 and height == lost)])

@@ -1,6 +1,10 @@
 //! Records that several lists of a set have.
 
-use crate::query::audit::{InCommon, Reach};
+use crate::query::audit::{InCommon, Reach, SharedBlock};
+
+fn new(height: i64, hash: u64) -> Option<SharedBlock> {
+    Some(SharedBlock { height, hash, is_old: false })
+}
 
 /// The height of a record is its key; those that are even belong to both lists. A list of another fork has other blocks from
 /// some height on.
@@ -8,7 +12,7 @@ fn add(in_common: &mut InCommon, list: u32, heights: &[i64], fork: i64) {
     for height in heights {
         let block = if *height < fork { *height } else { -height };
         let others = if height % 2 == 0 { vec![1 - list] } else { vec![] };
-        in_common.add(list, block as u64, Some((*height, block as u64)), &others);
+        in_common.add(list, block as u64, new(*height, block as u64), &others);
     }
 }
 
@@ -23,10 +27,10 @@ fn lacking(first: &[i64], second: &[i64], fork: i64) -> Vec<(i64, u32)> {
 fn of_three_lists() -> InCommon {
     let mut in_common = InCommon::default();
     for list in 0..3 {
-        in_common.add(list, 9, Some((9, 9)), &[]);
-        in_common.add(list, 1, Some((1, 1)), &[]);
+        in_common.add(list, 9, new(9, 9), &[]);
+        in_common.add(list, 1, new(1, 1), &[]);
     }
-    in_common.add(0, 5, Some((5, 5)), &[1, 2]);
+    in_common.add(0, 5, new(5, 5), &[1, 2]);
     in_common
 }
 
@@ -42,7 +46,7 @@ fn a_record_that_one_list_lacks_between_blocks_of_both_is_missing() {
 fn each_list_that_lacks_a_record_is_named_with_the_lowest_height() {
     let mut in_common = of_three_lists();
     assert_eq!(in_common.lacking(|_| Reach::LowestRecord), [(5, 1), (5, 2)]);
-    in_common.add(1, 3, Some((3, 3)), &[2]);
+    in_common.add(1, 3, new(3, 3), &[2]);
     assert_eq!(in_common.lacking(|_| Reach::LowestRecord), [(3, 2), (5, 1)]);
 }
 
@@ -69,6 +73,17 @@ fn a_list_that_has_all_its_records_lacks_those_below_its_lowest_one() {
 }
 
 #[test]
+fn a_list_that_shows_an_old_block_lacks_those_of_its_records_that_another_list_shows() {
+    for (hash, is_old, expected) in [(5, true, vec![(5, 1)]), (5, false, vec![]), (55, true, vec![])] {
+        let mut in_common = InCommon::default();
+        in_common.add(0, 50, Some(SharedBlock { height: 5, hash: 5, is_old }), &[1]);
+        in_common.add(1, 51, Some(SharedBlock { height: 5, hash, is_old }), &[]);
+        assert_eq!(in_common.lacking(|_| Reach::End), expected, "{hash} {is_old}");
+        assert_eq!(in_common.lacking(|_| Reach::LowestRecord), []);
+    }
+}
+
+#[test]
 fn a_list_that_was_not_read_here_lacks_nothing_and_proves_nothing() {
     let in_common = of_three_lists();
     let all_but = |unread| move |list| if list == unread { Reach::Nowhere } else { Reach::LowestRecord };
@@ -78,7 +93,7 @@ fn a_list_that_was_not_read_here_lacks_nothing_and_proves_nothing() {
 
 #[test]
 fn a_list_that_shows_the_record_in_another_place_or_without_one_does_not_lack_it() {
-    for place in [None, Some((4, 4)), Some((5, 55))] {
+    for place in [None, new(4, 4), new(5, 55)] {
         for others in [[0, 2].as_slice(), &[]] {
             let mut in_common = of_three_lists();
             in_common.add(1, 5, place, others);
@@ -94,7 +109,7 @@ fn a_list_that_may_still_change_lacks_nothing_near_its_highest_block() {
         let mut in_common = InCommon::of_lists_that_change(distance);
         add(&mut in_common, 0, &[10, 9, 5, 1], 100);
         add(&mut in_common, 1, &[9, 1], 100);
-        in_common.add(0, 5, Some((5, 5)), &[1]);
+        in_common.add(0, 5, new(5, 5), &[1]);
         assert_eq!(in_common.lacking(|_| Reach::LowestRecord), expected);
     }
 }

@@ -63,7 +63,8 @@ impl FollowedLists {
         if !in_common.has_room(columns.rows()) {
             *in_common = InCommon::of_lists_that_change(self.distance);
         }
-        if !add_records(in_common, list, columns, &shown_lists.of_rows(list as u32, columns)) {
+        // One list may have been followed to a height that another one has not reached, however old its records are.
+        if !add_records(in_common, list, columns, &shown_lists.of_rows(list as u32, columns), i64::MIN) {
             self.in_common = None;
         }
     }

@@ -7,7 +7,7 @@ use super::outcome::first_of;
 use crate::columns::Columns;
 use crate::interface::{Bound, Order};
 use crate::message::{Hint, Message, counted_are};
-use crate::query::audit::{InCommon, Reach, Source};
+use crate::query::audit::{InCommon, Reach, SharedBlock, Source};
 use crate::query::execution::shown_lists::ShownLists;
 use crate::query::request::{Members, Query};
 use crate::query::results::{ANY_LIST, SharedReport, transaction_keys};
@@ -32,17 +32,22 @@ pub(in crate::query::execution) fn in_common_of(
 }
 
 /// Compares the records of a page with those of the other lists, by the hashes of their transactions: lists may show other
-/// values of a transaction differently. False if one has no hash: its list may be the one that seems to lack it.
+/// values of a transaction differently. Those up to the time `newest_old`, in Unix milliseconds, are old.
+/// False if one has no hash: its list may be the one that seems to lack it.
 pub(in crate::query::execution) fn add_records(
     in_common: &mut InCommon,
     list: usize,
     page: &Columns,
     others: &[Vec<u32>],
+    newest_old: i64,
 ) -> bool {
-    for (row, (key, others)) in transaction_keys(page).into_iter().zip(others).enumerate() {
+    for (row, ((key, time), others)) in transaction_keys(page).into_iter().zip(page.times()).zip(others).enumerate() {
         let Some(key) = key else { return false };
         let others = if others.contains(&ANY_LIST) { &[] } else { others.as_slice() };
-        in_common.add(list as u32, key, page.height(row).zip(page.block(row)), others);
+        let is_old = time.is_some_and(|time| time <= newest_old);
+        let block = page.height(row).zip(page.block(row));
+        let block = block.map(|(height, hash)| SharedBlock { height, hash, is_old });
+        in_common.add(list as u32, key, block, others);
     }
     true
 }
@@ -80,7 +85,8 @@ impl Set {
         }
         let others = self.shown_lists.as_ref()?.of_rows(index as u32, page);
         if let Some(known) = &mut self.in_common
-            && !(known.has_room(page.rows()) && add_records(known, index, page, &others))
+            && !(known.has_room(page.rows())
+                && add_records(known, index, page, &others, self.query.client().newest_old_time()))
         {
             self.in_common = None;
         }
