@@ -1,10 +1,18 @@
-//! `HashedMap` and `HashedSet`: tables whose keys are hashes already, such as record keys.
+//! `HashedMap` and `HashedSet`: tables whose keys are hashes already, such as record keys, or numbers.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 pub type HashedMap<T> = HashMap<u64, T, BuildHasherDefault<OfHash>>;
 pub type HashedSet = HashSet<u64, BuildHasherDefault<OfHash>>;
+
+/// Takes a value, and returns the first one of its key. All are forgotten when there are more than `kept`.
+pub fn first_value<T: Copy>(values: &mut HashedMap<T>, kept: usize, key: u64, value: T) -> T {
+    if values.len() == kept && !values.contains_key(&key) {
+        values.clear();
+    }
+    *values.entry(key).or_insert(value)
+}
 
 /// Hasher of hashes.
 #[derive(Default)]

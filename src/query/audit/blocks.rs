@@ -1,14 +1,14 @@
 //! `Blocks`: the blocks of records that come from several lists or look-ups, and so in responses of several moments. A
 //! height has one block, a block has one height, and a transaction is in one block: otherwise the records are not of one chain.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::forks::{KEPT_BLOCKS, two_heights};
 use crate::message::{Hint, Message};
-use crate::query::hashed::HashedMap;
+use crate::query::hashed::{HashedMap, first_value};
 use crate::query::snapshot::Rows;
 
-/// Transactions that are kept for comparison; all are forgotten when there are more. They take about a megabyte.
+/// Transactions that are kept for comparison. They take about a megabyte.
 const KEPT_TRANSACTIONS: usize = 7 << 12;
 /// Blocks that a cursor has.
 const LATEST: usize = 8;
@@ -26,7 +26,7 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     /// Block and source of each height.
-    at_heights: HashMap<i64, (u64, Source)>,
+    at_heights: HashedMap<(u64, Source)>,
     /// Height and source of each block.
     heights: HashedMap<(i64, Source)>,
     /// Height and source of each transaction.
@@ -62,10 +62,7 @@ impl Blocks {
     }
 
     fn add_transaction(&mut self, source: Source, transaction: u64, height: i64) {
-        if self.transactions.len() >= KEPT_TRANSACTIONS {
-            self.transactions.clear();
-        }
-        let (known, by) = *self.transactions.entry(transaction).or_insert((height, source));
+        let (known, by) = first_value(&mut self.transactions, KEPT_TRANSACTIONS, transaction, (height, source));
         if known != height && are_compared(by, source) {
             self.moved.get_or_insert((known, height, source));
         }
@@ -76,15 +73,11 @@ impl Blocks {
             self.latest.truncate(LATEST - 1);
             self.latest.push_front((height, block));
         }
-        if self.heights.len() >= KEPT_BLOCKS || self.at_heights.len() >= KEPT_BLOCKS {
-            self.heights.clear();
-            self.at_heights.clear();
-        }
-        let (known, by) = *self.at_heights.entry(height).or_insert((block, source));
+        let (known, by) = first_value(&mut self.at_heights, KEPT_BLOCKS, height.cast_unsigned(), (block, source));
         if known != block && are_compared(by, source) {
             self.mixed.get_or_insert((height, source));
         }
-        let (known, by) = *self.heights.entry(block).or_insert((height, source));
+        let (known, by) = first_value(&mut self.heights, KEPT_BLOCKS, block, (height, source));
         if known != height && are_compared(by, source) {
             self.contradictory.get_or_insert((known, height, source));
         }

@@ -4,11 +4,10 @@
 //! of its block.
 
 use crate::message::{Hint, Message};
-use crate::query::hashed::HashedMap;
+use crate::query::hashed::{HashedMap, first_value};
 use crate::query::snapshot::{Response, Rows};
 
-/// Blocks that are kept for comparison; all are forgotten when there are more. A table of 2^14 slots, a quarter of a megabyte,
-/// takes as many before it doubles.
+/// Blocks that are kept for comparison. A table of 2^14 slots, a quarter of a megabyte, takes as many before it doubles.
 pub(super) const KEPT_BLOCKS: usize = 7 << 11;
 
 #[derive(Clone, Debug, Default)]
@@ -107,10 +106,7 @@ impl Forks {
         }
         for row in returned {
             let Some((transaction, height)) = rows.transaction(*row).zip(rows.height(*row)) else { continue };
-            if self.transactions.len() == KEPT_BLOCKS {
-                self.transactions.clear();
-            }
-            if *self.transactions.entry(transaction).or_insert(height) != height {
+            if first_value(&mut self.transactions, KEPT_BLOCKS, transaction, height) != height {
                 return Err("a transaction was received at two heights".into());
             }
         }
@@ -121,14 +117,10 @@ impl Forks {
     fn check_heights(&mut self, blocks: &[Option<BlockOfRow>]) {
         let blocks: Vec<BlockOfRow> = blocks.iter().flatten().copied().collect();
         for of_height in blocks.chunk_by(|before, block| before.height == block.height) {
-            let block = of_height[0];
-            if self.heights.len() == KEPT_BLOCKS {
-                self.heights.clear();
-            }
-            match self.heights.get(&block.hash) {
-                None => _ = self.heights.insert(block.hash, block.height),
-                Some(known) if *known == block.height => {}
-                Some(known) => _ = self.contradictory.get_or_insert((*known, block.height)),
+            let BlockOfRow { height, hash } = of_height[0];
+            let known = first_value(&mut self.heights, KEPT_BLOCKS, hash, height);
+            if known != height {
+                self.contradictory.get_or_insert((known, height));
             }
         }
     }
