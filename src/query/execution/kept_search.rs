@@ -153,8 +153,8 @@ impl KeptSearch {
     fn compared(&self, search: &Search, needed: &Needed) -> Option<i64> {
         let top = needed.sides.iter().copied().max()?;
         let first_run = self.first_run(search, needed);
-        let has_hash = |height: &i64| self.read.get(height).is_some_and(|read| read.block != 0);
-        let tells = |height: &i64| has_hash(height) && self.run_of(*height) <= first_run;
-        search.known_from(top).find(tells).or(Some(top))
+        let mut known = search.known_from(top).filter_map(|height| Some((height, self.read.get(&height)?)));
+        let told = known.find(|(_, read)| read.block != 0 && read.run <= first_run);
+        Some(told.map_or(top, |(height, _)| height))
     }
 }

@@ -47,8 +47,8 @@ impl ShownLog {
             return;
         }
         let columns = &page.columns;
-        let is_possible = |row: &u32| arguments.contradicted(columns, *row as usize).is_none();
-        let possible: Vec<u32> = (0..columns.rows() as u32).filter(is_possible).collect();
+        let mut possible: Vec<u32> = (0..columns.rows() as u32).collect();
+        possible.retain(|row| arguments.contradicted(columns, *row as usize).is_none());
         let is_whole = possible.len() == columns.rows();
         let rows = if is_whole { facts(columns) } else { facts(&columns.take(&possible)) };
         let has_count = is_whole && self.logged == Logged::List;
