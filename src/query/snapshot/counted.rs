@@ -187,7 +187,7 @@ impl Reader for CountedReader {
         let expected = position + self.list.drift.growth.expected();
         let position = if expected < self.list.spec.window() { expected } else { position };
         let page = position / self.list.snapshot.page_rows() + 1;
-        PageRequest { purpose: Purpose::FinalLook, ..self.list.page(page) }
+        PageRequest::new(Purpose::FinalLook, page, self.list.spec.page_size)
     }
 
     fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {

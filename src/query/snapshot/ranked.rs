@@ -89,11 +89,11 @@ impl RankedReader {
     }
 
     pub fn resumed(spec: ListSpec, checkpoint: &ListCheckpoint) -> Self {
-        let delivered = checkpoint.delivered.clone();
-        let next_page = checkpoint.ranked_page.unwrap_or(0).max(1);
+        let mut list = ListState::resumed(spec, checkpoint.end(), checkpoint);
+        list.next_page = checkpoint.ranked_page.unwrap_or(0).max(1);
         Self {
-            known: delivered.keys().iter().copied().collect(),
-            list: ListState { returned: delivered.end(), delivered, next_page, ..ListState::new(spec) },
+            known: checkpoint.delivered.keys().iter().copied().collect(),
+            list,
             phase: Phase::Pass,
             length: checkpoint.snapshot.length,
             first_pages: None,
@@ -103,7 +103,7 @@ impl RankedReader {
             shown: HashSet::new(),
             min_length: 0,
             keys_of_first_page: HashSet::new(),
-            earlier: checkpoint.delivered.end(),
+            earlier: checkpoint.end(),
             moved: 0,
             miscounts: 0,
             is_counted: true,
@@ -284,11 +284,9 @@ impl Reader for RankedReader {
         match self.phase {
             Phase::Pass => self.list.page(self.list.next_page),
             Phase::Look { .. } => self.list.page(1),
-            Phase::Length => PageRequest { purpose: Purpose::Probe, ..PageRequest::first(1) },
+            Phase::Length => PageRequest::new(Purpose::Probe, 1, 1),
             // A cache may have the page that was requested for the length.
-            Phase::Recount { .. } => {
-                PageRequest { page: u64::from(self.miscounts) + 2, purpose: Purpose::Probe, ..PageRequest::first(1) }
-            }
+            Phase::Recount { .. } => PageRequest::new(Purpose::Probe, u64::from(self.miscounts) + 2, 1),
         }
     }
 

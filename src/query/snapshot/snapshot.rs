@@ -66,7 +66,7 @@ impl PageSizes {
     #[must_use]
     fn learned(self, limit: u64, served: u64, page_rows: u64) -> Self {
         match served.cmp(&limit) {
-            Ordering::Less if self.min == 1 => Self { max: served, ..self },
+            Ordering::Less if self.min == 1 => Self { min: 1, max: served },
             Ordering::Greater => Self { min: page_rows, max: page_rows },
             _ => self,
         }

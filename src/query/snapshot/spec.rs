@@ -127,12 +127,16 @@ pub enum Purpose {
 }
 
 impl PageRequest {
+    pub fn new(purpose: Purpose, page: u64, limit: u64) -> Self {
+        Self { page, limit, height_bound: None, purpose }
+    }
+
     pub fn first(limit: u64) -> Self {
-        Self { page: 1, limit, height_bound: None, purpose: Purpose::Records }
+        Self::new(Purpose::Records, 1, limit)
     }
 
     pub fn of_audit(page: u64, limit: u64) -> Self {
-        Self { page, limit, height_bound: None, purpose: Purpose::Audit }
+        Self::new(Purpose::Audit, page, limit)
     }
 
     /// Position of its first record.

@@ -47,12 +47,18 @@ pub(super) enum Stage {
 }
 
 /// Number of positions by which records have moved since the snapshot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Drift {
     pub offset: i64,
     pub growth: GrowthRate,
     /// Latest responses in a row without a new record.
     pub misses: u32,
+}
+
+impl Drift {
+    pub fn new(offset: i64) -> Self {
+        Self { offset, growth: GrowthRate::default(), misses: 0 }
+    }
 }
 
 /// Attempts to find the next record in a page around it.
@@ -68,17 +74,7 @@ pub(super) enum Attempt {
 
 impl ListState {
     pub fn new(spec: ListSpec) -> Self {
-        Self {
-            spec,
-            stage: Stage::Reading,
-            snapshot: Snapshot::default(),
-            delivered: Delivered::default(),
-            drift: Drift::default(),
-            proof: Proof::Overlap,
-            returned: 0,
-            next_page: 1,
-            max_keys: 0,
-        }
+        Self::resumed(spec, 0, &ListCheckpoint::default())
     }
 
     /// The state after `returned` records, with a checkpoint there.
@@ -86,8 +82,9 @@ impl ListState {
         let ListCheckpoint { mut snapshot, delivered, drift, proof, .. } = checkpoint.clone();
         snapshot.keep_anchors_before(delivered.end());
         snapshot.page_limit = spec.page_size;
-        let drift = Drift { offset: drift, ..Drift::default() };
-        let mut list = Self { snapshot, delivered, drift, proof, returned, ..Self::new(spec) };
+        let drift = Drift::new(drift);
+        let stage = Stage::Reading;
+        let mut list = Self { spec, stage, snapshot, delivered, drift, proof, returned, next_page: 1, max_keys: 0 };
         list.set_next_page();
         list
     }
@@ -99,7 +96,8 @@ impl ListState {
             delivered: self.delivered.latest(CHECKPOINT_KEYS),
             drift: self.drift.offset,
             proof: self.proof,
-            ..ListCheckpoint::default()
+            height_bound: None,
+            ranked_page: None,
         }
     }
 
@@ -127,7 +125,7 @@ impl ListState {
     }
 
     pub fn page(&self, page: u64) -> PageRequest {
-        PageRequest { page, ..PageRequest::first(self.spec.page_size) }
+        PageRequest::new(Purpose::Records, page, self.spec.page_size)
     }
 
     /// Requests ahead from the page of the next record on.
@@ -144,7 +142,7 @@ impl ListState {
     /// The record at this offset, alone.
     pub fn one_record(&self, offset: u64, purpose: Purpose) -> PageRequest {
         let page = self.position(offset) + self.drift.growth.expected() + 1;
-        PageRequest { page, purpose, ..PageRequest::first(1) }
+        PageRequest::new(purpose, page, 1)
     }
 
     /// The page that begins `overlap` records before the next one and reaches furthest beyond it. Pages begin at multiples
@@ -167,7 +165,7 @@ impl ListState {
         });
         let best = best.unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };
-        PageRequest { page: from / best + 1, ..PageRequest::first(limit) }
+        PageRequest::new(Purpose::Records, from / best + 1, limit)
     }
 
     // Rows

@@ -91,7 +91,7 @@ impl UncountedReader {
         self.list.snapshot.length = Length::Unknown;
         self.list.proof = Proof::Length;
         // Page 1 begins with returned records.
-        self.list.drift = Drift { offset: -(self.list.delivered.end() as i64), ..Drift::default() };
+        self.list.drift = Drift::new(-(self.list.delivered.end() as i64));
         self.history = History::default();
         self.phase = Phase::Overlap(Attempt::Expected);
         true

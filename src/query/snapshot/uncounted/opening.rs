@@ -96,7 +96,7 @@ impl UncountedReader {
         if view.len() == 0 {
             return Err(self.list.drift_error("the list became empty while it was read"));
         }
-        self.list.drift = Drift::default();
+        self.list.drift = Drift::new(0);
         self.history.contradictions = 0;
         match view.length() {
             Some(length) if length >= self.list.snapshot.min_length => {

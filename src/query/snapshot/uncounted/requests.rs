@@ -14,7 +14,7 @@ impl UncountedReader {
         let list = &self.list;
         match self.phase {
             Phase::First | Phase::Ahead { .. } => list.page(list.next_page),
-            Phase::Length => PageRequest { purpose: Purpose::Probe, ..PageRequest::first(1) },
+            Phase::Length => PageRequest::new(Purpose::Probe, 1, 1),
             Phase::Mark => self.mark_page(),
             Phase::Overlap(attempt) => self.overlapping_page(attempt),
             Phase::Locate => {
@@ -25,7 +25,7 @@ impl UncountedReader {
             Phase::Single => list.one_record(list.delivered.end(), Purpose::Probe),
             Phase::TailLook { .. } => {
                 let page = list.position(list.delivered.end()) + 1;
-                PageRequest { page, purpose: Purpose::FinalLook, ..PageRequest::first(1) }
+                PageRequest::new(Purpose::FinalLook, page, 1)
             }
         }
     }
@@ -79,7 +79,7 @@ impl UncountedReader {
         let last = self.max_marked().saturating_sub(1);
         let rows = self.list.snapshot.page_rows();
         let limit = (2..=rows).rev().find(|limit| !last.is_multiple_of(*limit)).unwrap_or(rows);
-        PageRequest { page: last / limit + 1, purpose: Purpose::Probe, ..PageRequest::first(limit) }
+        PageRequest::new(Purpose::Probe, last / limit + 1, limit)
     }
 
     /// Continues with the page of the next record, and several pages in flight where these may be read in parallel.
