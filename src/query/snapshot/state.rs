@@ -277,6 +277,10 @@ impl ListState {
     /// response in between had its rows at the offsets that its own count gave them.
     pub fn on_final_look(&mut self, view: &View<'_>, group: usize, end: End) -> Result<Accepted, Error> {
         let Some(offset) = self.snapshot.offset_by_count(view) else { return self.miss(view) };
+        if self.snapshot.anchors.is_empty() {
+            // No record shows that none was deleted.
+            return Err(self.changed_error());
+        }
         for (group, records) in self.snapshot.anchors.iter().enumerate().skip(group) {
             match view.shows_one(records, offset) {
                 Some(true) => self.drift.misses = 0,

@@ -1,7 +1,6 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
-use super::super::snapshot::Length;
-use super::super::snapshot::Proof;
+use super::super::snapshot::{Length, Proof, Snapshot};
 use super::super::{End, FirstPage, ListKind, ListReader, ListSpec, Purpose, Response, Rows, Tuning};
 use super::lists::{Keys, page, response, serve, spec, uncounted};
 
@@ -70,6 +69,19 @@ fn final_look_at_a_response_without_the_count_is_repeated() {
     assert_eq!(reader.end(), None);
     take(&mut reader, &[3, 4, 5], 2, Some(6)).unwrap();
     assert_eq!(reader.end(), Some(End::List));
+}
+
+/// As after a cursor that lacks the records of the first page.
+#[test]
+fn final_look_without_a_record_to_look_for_raises() {
+    let mut reader = ListReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[1, 2, 3], 2, Some(5)).unwrap();
+    let mut checkpoint = reader.checkpoint();
+    checkpoint.snapshot = Snapshot { first: None, anchors: Vec::new(), ..checkpoint.snapshot };
+    reader = ListReader::resumed(spec(ListKind::Growing), 3, &checkpoint);
+    assert_eq!(take(&mut reader, &[4, 5], 2, Some(5)).unwrap(), [4, 5]);
+    let error = take(&mut reader, &[1, 2, 3], 2, Some(5)).unwrap_err();
+    assert!(error.contains("were deleted or replaced"), "{error}");
 }
 
 /// As from a service that ignores the limit of one request.
