@@ -17,7 +17,7 @@ pub enum Verdict {
     /// Called incomplete. No record is there twice.
     Incomplete,
     Wrong(Vec<u64>),
-    /// Called incomplete by the audit, for no cause, or for another one than what is wrong.
+    /// Called incomplete, for no cause, or for another one than what is wrong.
     Doubted(Vec<u64>),
 }
 
@@ -216,7 +216,7 @@ impl Read {
         let has_doubts = !self.audit.doubts(&self.end()).is_empty();
         match self.world.is_right(&got, self.asked.wanted.unwrap_or(usize::MAX), has_doubts) {
             true => Verdict::Right,
-            false if has_doubts => Verdict::Doubted(got),
+            false if has_doubts || self.is_incomplete => Verdict::Doubted(got),
             false => Verdict::Wrong(got),
         }
     }
