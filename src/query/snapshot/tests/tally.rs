@@ -49,8 +49,11 @@ struct Walk {
 pub fn enumerate(bounds: Bounds) -> Tally {
     let mut walk = Walk { bounds, size: Size::of_environment(), decisions: Vec::new(), tally: Tally::default() };
     walk.each(|walk, choices| {
-        let read = Read::new(bounds, choices);
-        walk.after(choices, |walk| walk.explore(&read));
+        let read = walk.guard(|| Read::new(bounds, choices));
+        walk.after(choices, |walk| match read {
+            Ok(read) => walk.explore(&read),
+            Err(panic) => walk.count(panic, 0),
+        });
     });
     walk.tally
 }
@@ -90,12 +93,16 @@ impl Walk {
         });
     }
 
-    /// Takes a step. A panic of mutated code, as that of a counter below zero, is an error to the caller of the package.
     fn step(&self, read: &mut Read, choices: &mut Exhaustive) -> Option<Verdict> {
+        self.guard(|| read.step(choices)).unwrap_or_else(Some)
+    }
+
+    /// The outcome of a step. A panic of mutated code, as that of a counter below zero, is an error to the caller of the package.
+    fn guard<T>(&self, step: impl FnOnce() -> T) -> Result<T, Verdict> {
         if self.size != Size::Audit {
-            return read.step(choices);
+            return Ok(step());
         }
-        catch_unwind(AssertUnwindSafe(|| read.step(choices))).unwrap_or_else(|_| Some(Verdict::Drift("a panic".into())))
+        catch_unwind(AssertUnwindSafe(step)).map_err(|_| Verdict::Drift("a panic".into()))
     }
 
     fn count(&mut self, verdict: Verdict, requests: usize) {
