@@ -265,6 +265,12 @@ impl ListAudit {
         if self.subject.kind == ListKind::Fixed {
             self.one_block.on_accepted(response, accepted.rows.clone(), self.returned.next);
         }
+        if self.subject.has_unique_keys
+            && self.subject.kind == ListKind::Growing
+            && !self.returned.follows(response.rows, &accepted.rows)
+        {
+            return Err("a record was received below one that was above it before".into());
+        }
         self.check_ends(response, &accepted.rows)?;
         self.returned.latest.push(response.rows, accepted.rows.clone());
         self.lengths.on_response(request, response);

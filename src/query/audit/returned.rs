@@ -1,11 +1,14 @@
 //! `Returned`: the records of a list that were returned, by this run or by an earlier one that it continues.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::known_keys::KnownKeys;
 use super::latest::Latest;
 use super::returned_facts::{Last, ReturnedFacts};
 use super::subject::Extent;
+use crate::query::hashed::HashedSet;
+use crate::query::snapshot::Rows;
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
 const RECENT: usize = 256;
@@ -40,6 +43,8 @@ pub struct Returned {
     pub earlier_tops: Vec<(u64, u64)>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.
     pub newest: Option<i64>,
+    /// Records that a response showed above these and that are none of them: newer ones.
+    pub newer: HashedSet,
     /// Number of responses that were received before the first records were requested; 0 if an earlier run returned them.
     pub began_after: u64,
 }
@@ -78,6 +83,24 @@ impl Returned {
             top: self.top.map(|(key, _)| key).filter(|_| is_top_known),
             began_after: self.began_after,
         }
+    }
+
+    /// Takes a response of which these rows are about to be returned. False if one of them is above a record that was returned
+    /// before.
+    pub fn follows(&mut self, rows: &dyn Rows, returning: &Range<usize>) -> bool {
+        let is_known = |row: &usize| self.keys.contains(rows.key(*row));
+        let lowest = (returning.end..rows.len()).rfind(is_known);
+        let is_newer = |row: usize| self.newer.contains(&rows.key(row));
+        if !returning.is_empty() && (lowest.is_some() || !self.newer.is_empty() && returning.clone().any(is_newer)) {
+            return false;
+        }
+        let above = if returning.is_empty() { lowest.unwrap_or(0) } else { returning.start };
+        let newer: Vec<u64> = (0..above).filter(|row| !is_known(row)).map(|row| rows.key(row)).collect();
+        if self.newer.len() > RECENT {
+            self.newer.clear();
+        }
+        self.newer.extend(newer);
+        true
     }
 
     /// Takes what a reading that was discarded began with.

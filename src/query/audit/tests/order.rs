@@ -29,6 +29,18 @@ fn record_above_the_one_before_it_contradicts_a_page_in_descending_order() {
 }
 
 #[test]
+fn record_that_was_above_a_returned_one_does_not_follow_it() {
+    let subject = Subject { has_unique_keys: true, ..LIST };
+    for (next, is_right) in [(&[0, 9][..], true), (&[3, 0], false), (&[4, 0], false), (&[9, 2], false)] {
+        let mut audit = ListAudit::new(subject, 0, &[]);
+        take_as(&mut audit, PageRequest::first(3), &keys(&[4, 2, 1]), 9, None, 1..3).unwrap();
+        take_as(&mut audit, PageRequest::first(3), &keys(&[4, 3, 2]), 9, None, 0..0).unwrap();
+        let taken = take_as(&mut audit, PageRequest::first(3), &keys(next), 9, None, 0..1);
+        assert_eq!(taken.is_ok(), is_right, "{next:?}");
+    }
+}
+
+#[test]
 fn record_above_those_of_an_earlier_run_may_be_one_of_them() {
     let read = |height, rows: &[i64]| {
         let mut audit = ListAudit::new(LIST, 3, &[9, 8, 7]).below(height);
