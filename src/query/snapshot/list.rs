@@ -30,7 +30,7 @@ impl ListReader {
 
     /// A reader that continues from a checkpoint, after `returned` records.
     pub fn resumed(spec: ListSpec, returned: u64, checkpoint: &ListCheckpoint) -> Self {
-        if checkpoint.is_start() {
+        if checkpoint.is_start() && returned == 0 {
             return Self::new(spec);
         }
         match spec.kind {

@@ -19,6 +19,10 @@ impl UncountedReader {
         self.list.read(view, rows.start..first);
         let next = first..rows.end;
         self.check_mark(view, next.clone())?;
+        if !next.is_empty() && self.list.delivered.end() < self.list.returned {
+            // The snapshot has all that was returned.
+            return Err(self.list.changed_error());
+        }
         let accepted = self.accept(view, next);
         self.list.snapshot.pass_mark(self.list.delivered.end(), &mut self.list.proof);
         Ok(accepted)

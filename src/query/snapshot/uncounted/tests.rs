@@ -181,6 +181,15 @@ fn pages_below_a_replaced_first_page_are_proven_in_the_end() {
     assert!((0..3).any(|_| serve(&mut reader, &grown, false).2.is_err()));
 }
 
+/// As from a cursor without its position.
+#[test]
+fn list_of_which_more_was_returned_than_read_raises() {
+    let mut reader = ListReader::resumed(spec(ListKind::Growing), 3, &ListCheckpoint::default());
+    let list: Vec<u64> = (0..7).rev().collect();
+    assert!((0..9).any(|_| serve(&mut reader, &list, false).2.is_err()));
+    assert_eq!(reader.returned(), 3);
+}
+
 /// A list whose first three records were returned, and of which the latest is requested again.
 fn at_locate() -> ListReader {
     let mut reader = of_known_length();
