@@ -88,18 +88,16 @@ impl Returned {
     /// Takes a response of which these rows are about to be returned. False if one of them is above a record that was returned
     /// before.
     pub fn follows(&mut self, rows: &dyn Rows, returning: &Range<usize>) -> bool {
-        let is_known = |row: &usize| self.keys.contains(rows.key(*row));
-        let lowest = (returning.end..rows.len()).rfind(is_known);
-        let is_newer = |row: usize| self.newer.contains(&rows.key(row));
-        if !returning.is_empty() && (lowest.is_some() || !self.newer.is_empty() && returning.clone().any(is_newer)) {
+        let lowest = (returning.end..rows.len()).rfind(|row| self.keys.contains(rows.key(*row)));
+        let above = if returning.is_empty() { lowest.unwrap_or(0) } else { returning.start };
+        let are_newer = returning.clone().any(|row| self.newer.contains(&rows.key(row)));
+        if are_newer || lowest.is_some() && !returning.is_empty() {
             return false;
         }
-        let above = if returning.is_empty() { lowest.unwrap_or(0) } else { returning.start };
-        let newer: Vec<u64> = (0..above).filter(|row| !is_known(row)).map(|row| rows.key(row)).collect();
         if self.newer.len() > RECENT {
             self.newer.clear();
         }
-        self.newer.extend(newer);
+        self.newer.extend((0..above).map(|row| rows.key(row)).filter(|key| !self.keys.contains(*key)));
         true
     }
 
