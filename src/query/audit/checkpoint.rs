@@ -73,6 +73,7 @@ impl ListAudit {
     pub fn resumed(subject: Subject, offset: u64, at: &AuditCheckpoint, list: &ListCheckpoint) -> Self {
         Self::new(subject, offset, &at.latest)
             .after_first_page(list.first_page(), list.newer(offset))
+            .after_places(list)
             .after_short_page(list.short_page())
             .between(list.ends())
             .below(at.height.filter(|_| offset > 0))

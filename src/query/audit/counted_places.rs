@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
-use crate::query::snapshot::{PageRequest, Response};
+use crate::query::snapshot::{ListCheckpoint, PageRequest, Response};
 
 /// Returned records whose keys are kept: a response whose count is too great by a few has others in their places.
 const KEPT: usize = 8;
@@ -31,6 +31,18 @@ impl CountedPlaces {
     /// Places of a list that continues another run, whose first page is not known.
     pub fn continued() -> Self {
         Self { is_continued: true, ..Self::default() }
+    }
+
+    /// Takes the first page of a list that continues another run, and the rows of a page of this limit.
+    #[must_use]
+    pub fn after_first_page(self, list: &ListCheckpoint, limit: u64) -> Self {
+        if !self.is_continued {
+            return self;
+        }
+        let first_page = list.places();
+        // Its own response confirms a page that was read alone.
+        let confirmed = first_page.first().map(|(_, place)| *place).filter(|_| !list.needs_final_look());
+        Self { page_rows: Some((limit, list.page_rows(limit))), first_page, confirmed, ..self }
     }
 
     /// Place of the first row of a response, unless the service has page sizes of its own.

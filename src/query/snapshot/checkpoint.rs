@@ -62,6 +62,26 @@ impl ListCheckpoint {
         first.into_iter().chain(self.snapshot.anchors.iter().flatten().copied()).collect()
     }
 
+    /// Some records of the first page of a list with a count, each with its place, counted from the end of the list.
+    pub fn places(&self) -> Vec<(u64, i64)> {
+        let Snapshot { length: Length::Exact(length), total: Some(_), first, ref anchors, .. } = self.snapshot else {
+            return Vec::new();
+        };
+        let first = first.map(|key| (0, key));
+        let records = first.iter().chain(anchors.first().into_iter().flatten());
+        records.map(|(offset, key)| (*key, length as i64 - 1 - *offset as i64)).collect()
+    }
+
+    /// True if a final look is still to come.
+    pub fn needs_final_look(&self) -> bool {
+        self.proof == Proof::FinalLook
+    }
+
+    /// Rows of a full page of this limit.
+    pub fn page_rows(&self, limit: u64) -> u64 {
+        self.snapshot.page_sizes.served(limit)
+    }
+
     /// Records of the snapshot that are newer than the first of those that were returned: that of a list without a count may begin
     /// after its first page was returned.
     pub fn newer(&self, returned: u64) -> u64 {

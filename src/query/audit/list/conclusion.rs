@@ -31,7 +31,7 @@ impl ListAudit {
         if self.lacks_of_first_page(end) {
             return Err("a page has fewer records than it says, and others may belong to it".into());
         }
-        if self.responses > 1 && !self.places.are_confirmed() {
+        if !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
         }
         // If a reason says what is missing, the list is not read again: another reading may have no evidence of it.

@@ -8,7 +8,7 @@ use crate::query::audit::lengths::Lengths;
 use crate::query::audit::repeats::{Repeat, Repeats};
 use crate::query::audit::short_pages::ShortPages;
 use crate::query::audit::unreturned::{InBlocks, Pair, Unreturned, UnreturnedRecord};
-use crate::query::snapshot::ListKind;
+use crate::query::snapshot::{ListCheckpoint, ListKind};
 
 impl ListAudit {
     /// Takes records of the first page that an earlier run has read, the first of which, as many as are newer, it did not return.
@@ -28,6 +28,12 @@ impl ListAudit {
             self.growth.begin(first_page);
         }
         self
+    }
+
+    /// Takes the places of the first page that an earlier run has read of a list with a count.
+    #[must_use]
+    pub fn after_places(self, list: &ListCheckpoint) -> Self {
+        Self { places: self.places.after_first_page(list, self.subject.page_size), ..self }
     }
 
     /// Takes the limit and the rows of the first page that an earlier run has read, if these were fewer.

@@ -186,7 +186,7 @@ impl Read {
         self.reader = ListReader::resumed(spec, self.got.len() as u64, &checkpoint);
         let latest: Vec<u64> = self.got[self.got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
         let next = ListAudit::new(self.asked.subject(self.reader.spec()), self.got.len() as u64, &latest);
-        let next = next.after_first_page(checkpoint.first_page(), checkpoint.newer(returned));
+        let next = next.after_first_page(checkpoint.first_page(), checkpoint.newer(returned)).after_places(&checkpoint);
         self.audit = continued(&self.audit, next, following, self.got.len());
     }
 
