@@ -253,7 +253,6 @@ impl EmptyResponses {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::client::Expectation;
     use crate::columns::{ColumnsBuilder, Projection};

@@ -23,7 +23,7 @@ from chainframe.testing import Fault, LocalService
 from strict_server import PATHS, Request, Response, StrictServer, envelope, error, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 
@@ -146,16 +146,18 @@ def bomb(mib: int) -> bytes:
 @pytest.mark.parametrize(
     "response",
     [
-        Response(b" " * 100_001),
+        lambda: Response(b" " * 100_001),
         # Made in the test, not by every worker that lists it.
         lambda: Response(bomb(64), headers={"Content-Encoding": "gzip"}),
         # In chunks, and without an end.
-        Response((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
-        Response(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
+        lambda: Response((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
+        lambda: Response(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
     ],
 )
-def test_max_response_bytes_bounds_compressed_and_decompressed_bodies(server: StrictServer, response: Any) -> None:
-    server.on("blocks", response() if callable(response) else response)
+def test_max_response_bytes_bounds_compressed_and_decompressed_bodies(
+    server: StrictServer, response: Callable[[], Response]
+) -> None:
+    server.on("blocks", response())
     failure = transport_error(server.client(max_response_bytes=100_000, max_retries=1))
     assert (failure.phase, failure.retryable, failure.attempts) == ("body", False, 1)
 
