@@ -70,6 +70,13 @@ def normalize_sbom(content: bytes, seconds: int) -> bytes:
     text = re.sub(r"registry\+[^#\"]*#", "pkg:cargo/", text)
     bill = json.loads(text)
     bill.pop("serialNumber", None)
+    # Crates that only build the library are not in the wheel.
+    tools = {component["bom-ref"] for component in bill["components"] if component["scope"] == "excluded"}
+    bill["components"] = [component for component in bill["components"] if component["bom-ref"] not in tools]
+    bill["dependencies"] = [entry for entry in bill["dependencies"] if entry["ref"] not in tools]
+    for entry in bill["dependencies"]:
+        if "dependsOn" in entry:
+            entry["dependsOn"] = [crate for crate in entry["dependsOn"] if crate not in tools]
     # The name, the version and the hash say which crate it is.
     for component in bill["components"]:
         for member in ("author", "description", "externalReferences"):

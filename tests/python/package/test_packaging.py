@@ -55,11 +55,15 @@ def wheel_built(path: Path, machine: str, time: tuple[int, ...], number: int) ->
         "name": "bytes",
         "version": "1.12.1",
         "description": "Buffers",
+        "scope": "required",
         "hashes": [{"alg": "SHA-256", "content": "0a"}],
     }
+    tool = {**crate, "bom-ref": "registry+https://example.org/index#cc@1.2.3", "name": "cc", "scope": "excluded"}
+    references = [crate["bom-ref"], tool["bom-ref"]]
     bill = {
         "serialNumber": f"urn:uuid:{number}",
-        "components": [crate],
+        "components": [crate, tool],
+        "dependencies": [{"ref": "chainframe", "dependsOn": references}, *({"ref": crate} for crate in references)],
         "metadata": {"timestamp": str(time), "component": {"bom-ref": f"path+file://{machine}#chainframe@0.1.0"}},
     }
     content = {
@@ -83,9 +87,13 @@ def test_wheels_of_two_machines_are_the_same(tmp_path: Path) -> None:
         record = archive.read("chainframe-0.1.0.dist-info/RECORD").decode().splitlines()
     assert "/home/one" not in bill
     assert "path+file:///chainframe#chainframe@0.1.0" in bill
+    assert "/cc@" not in bill
     (crate,) = json.loads(bill)["components"]
-    assert list(crate) == ["bom-ref", "name", "version", "hashes"]
-    assert crate["bom-ref"] == "pkg:cargo/bytes@1.12.1"
+    assert list(crate) == ["bom-ref", "name", "version", "scope", "hashes"]
+    reference = "pkg:cargo/bytes@1.12.1"
+    assert crate["bom-ref"] == reference
+    expected = [{"ref": "chainframe", "dependsOn": [reference]}, {"ref": reference}]
+    assert json.loads(bill)["dependencies"] == expected
     assert record[-1].startswith("chainframe/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0")
     assert "chainframe-0.1.0.dist-info/RECORD,," in record
 
