@@ -100,6 +100,7 @@ class Trial:
     def _runs(self) -> None:
         task = self._task
         is_whole = task.interruption is None and not task.overtaken and not task.is_resumed
+        interrupted = task.interruption.run if task.interruption else None
         if is_whole:
             self._import()
         # Runs that are still to be verified.
@@ -112,7 +113,6 @@ class Trial:
             if number in task.overtaken:
                 # Known if the process ends in this run.
                 self._say(Outcome(number))
-            interrupted = task.interruption.run if task.interruption else None
             self._interruptor.is_needed = is_whole or number == interrupted
             self._interruptor.points = 0
             if self._is_disturbed(number):

@@ -33,9 +33,9 @@ impl CountedPlaces {
         Self { is_continued: true, ..Self::default() }
     }
 
-    /// Takes the first page of a list that continues another run, and the rows of a page of this limit.
+    /// Takes what a cursor has of the first page, and how many rows the service has on a page of this limit.
     #[must_use]
-    pub fn after_first_page(self, list: &ListCheckpoint, limit: u64) -> Self {
+    pub fn with_first_page(self, list: &ListCheckpoint, limit: u64) -> Self {
         if !self.is_continued {
             return self;
         }

@@ -45,7 +45,7 @@ impl ListBlocks {
 pub struct SharedBlock {
     pub height: i64,
     pub hash: u64,
-    /// True if a list that shows the block has all its records of it.
+    /// True if each list that shows the block is taken to have all of its records in the block.
     pub is_old: bool,
 }
 
@@ -126,9 +126,9 @@ impl InCommon {
 
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
     ///
-    /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it; or that of the
-    /// record, if it is old: new records of the same block may have been listed later. The list that lacks the record reaches
-    /// down to it.
+    /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it. The block of the
+    /// record is enough if it is old: other records of a new block may have been listed later. The list that lacks the record
+    /// reaches down to it.
     pub fn lacking(&self, reach: impl Fn(u32) -> Reach) -> Vec<(i64, u32)> {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();

@@ -43,7 +43,7 @@ pub struct Returned {
     pub earlier_tops: Vec<(u64, u64)>,
     /// In descending order of heights: that from which on a record may be newer than those that were returned.
     pub newest: Option<i64>,
-    /// Records that a response showed above these and that are none of them: newer ones.
+    /// Records that a response showed above returned ones: newer ones, and those that were returned if their keys are not kept.
     pub newer: HashedSet,
     /// Number of responses that were received before the first records were requested; 0 if an earlier run returned them.
     pub began_after: u64,
@@ -85,8 +85,8 @@ impl Returned {
         }
     }
 
-    /// Takes a response of which these rows are about to be returned. False if one of them is above a record that was returned
-    /// before.
+    /// Takes a response and the rows of it that are about to be returned. False if this response, or an earlier one, shows one of
+    /// them above a returned record.
     pub fn follows(&mut self, rows: &dyn Rows, returning: &Range<usize>) -> bool {
         let lowest = (returning.end..rows.len()).rfind(|row| self.keys.contains(rows.key(*row)));
         let above = if returning.is_empty() { lowest.unwrap_or(0) } else { returning.start };

@@ -278,7 +278,7 @@ impl ListState {
     pub fn on_final_look(&mut self, view: &View<'_>, group: usize, end: End) -> Result<Accepted, Error> {
         let Some(offset) = self.snapshot.offset_by_count(view) else { return self.miss(view) };
         if self.snapshot.anchors.is_empty() {
-            // No record shows that none was deleted.
+            // Without a record of the first page, no response shows that no record was deleted.
             return Err(self.changed_error());
         }
         for (group, records) in self.snapshot.anchors.iter().enumerate().skip(group) {

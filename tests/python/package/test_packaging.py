@@ -63,7 +63,7 @@ def wheel_built(path: Path, machine: str, time: tuple[int, ...], number: int) ->
     bill = {
         "serialNumber": f"urn:uuid:{number}",
         "components": [crate, tool],
-        "dependencies": [{"ref": "chainframe", "dependsOn": references}, *({"ref": crate} for crate in references)],
+        "dependencies": [{"ref": "chainframe", "dependsOn": references}, *({"ref": one} for one in references)],
         "metadata": {"timestamp": str(time), "component": {"bom-ref": f"path+file://{machine}#chainframe@0.1.0"}},
     }
     content = {

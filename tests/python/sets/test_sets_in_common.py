@@ -223,13 +223,26 @@ def test_record_below_a_list_that_has_all_of_its_range_is_a_reason(server: Stric
     assert not report.complete
 
 
-@pytest.mark.parametrize("minutes", [30, 90])
-def test_record_of_the_highest_block_is_missing_if_it_is_old(server: StrictServer, minutes: int) -> None:
+def of_minutes_ago(minutes: int, lacking: int) -> Callable[[int], list[Row]]:
+    """Rows of one time. The list of the second wallet lacks a second record of that height."""
     time = str(int(datetime.now(UTC).timestamp() * 1_000) - minutes * 60_000)
     rows = [row(height, transactionTime=time) for height in HEIGHTS]
-    other = {**rows[0], "txId": f"0x{99:064x}"}
-    served(server, lambda wallet: rows if wallet == 1 else [other, *rows])
+    at = HEIGHTS.index(lacking)
+    other = {**rows[at], "txId": f"0x{99:064x}"}
+    return lambda wallet: rows if wallet == 1 else [*rows[:at], other, *rows[at:]]
+
+
+@pytest.mark.parametrize("minutes", [30, 90])
+def test_record_of_the_highest_block_is_missing_if_it_is_old(server: StrictServer, minutes: int) -> None:
+    served(server, of_minutes_ago(minutes, lacking=9))
     assert bool(lack(read(server, 2))) == (minutes == 90)
+
+
+def test_followed_list_may_get_a_record_of_its_highest_block_late(server: StrictServer, tmp_path: Path) -> None:
+    server.on("transactions", heads)
+    # Height 9 is not settled.
+    served(server, of_minutes_ago(90, lacking=8))
+    assert lack(followed(server, tmp_path, "follow")) == []
 
 
 @pytest.mark.parametrize("lost", [3, 8])

@@ -33,7 +33,7 @@ impl ListAudit {
     /// Takes the places of the first page that an earlier run has read of a list with a count.
     #[must_use]
     pub fn after_places(self, list: &ListCheckpoint) -> Self {
-        Self { places: self.places.after_first_page(list, self.subject.page_size), ..self }
+        Self { places: self.places.with_first_page(list, self.subject.page_size), ..self }
     }
 
     /// Takes the limit and the rows of the first page that an earlier run has read, if these were fewer.

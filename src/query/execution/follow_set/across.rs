@@ -63,7 +63,7 @@ impl FollowedLists {
         if !in_common.has_room(columns.rows()) {
             *in_common = InCommon::of_lists_that_change(self.distance);
         }
-        // One list may have been followed to a height that another one has not reached, however old its records are.
+        // A list that is followed may get a late record of a block that it has shown, at any age.
         if !add_records(in_common, list, columns, &shown_lists.of_rows(list as u32, columns), i64::MIN) {
             self.in_common = None;
         }

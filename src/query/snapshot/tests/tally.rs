@@ -117,7 +117,7 @@ impl Walk {
                 tally.drift += 1;
             }
             Verdict::Incomplete => tally.incomplete += 1,
-            // Of mutated code, only what is called complete is looked for.
+            // The audit of changed readers counts only the wrong results that are called complete.
             Verdict::Doubted(_) if self.size == Size::Audit => tally.incomplete += 1,
             Verdict::Wrong(_) | Verdict::Doubted(_) => {
                 tally.wrong += 1;

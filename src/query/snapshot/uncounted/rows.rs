@@ -20,7 +20,7 @@ impl UncountedReader {
         let next = first..rows.end;
         self.check_mark(view, next.clone())?;
         if !next.is_empty() && self.list.delivered.end() < self.list.returned {
-            // The snapshot has all that was returned.
+            // Records are returned after those that were read: the position was lost.
             return Err(self.list.changed_error());
         }
         let accepted = self.accept(view, next);
