@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::forks::{KEPT_BLOCKS, two_heights};
+use super::forks::{KEPT_BLOCKS, moved_transaction, two_heights};
 use crate::message::{Hint, Message};
 use crate::query::hashed::{HashedMap, first_value};
 use crate::query::snapshot::Rows;
@@ -129,12 +129,7 @@ impl Blocks {
         }
         // Nor does one that all records have identify a transaction.
         if let Some((height, other, _)) = self.moved.filter(|_| self.transactions.len() > 1) {
-            let (lower, higher) = (height.min(other), height.max(other));
-            let reason = format!(
-                "A transaction is in two blocks, of the heights {lower} and {higher}: the chain was reorganized between two \
-                 responses, or a part of the service has another block"
-            );
-            reasons.push(Message::new(reason).hint(Hint::RunAgain));
+            reasons.push(moved_transaction(height, other));
         }
         reasons
     }

@@ -16,10 +16,11 @@ pub struct Forks {
     has_blocks: bool,
     /// Heights of the blocks, by their hashes.
     heights: HashedMap<i64>,
-    /// Heights of the transactions, if records do not show their blocks.
     transactions: HashedMap<i64>,
     /// Two heights of one block.
     contradictory: Option<(i64, i64)>,
+    /// Two heights of one transaction.
+    moved: Option<(i64, i64)>,
     /// Block of the latest returned record.
     latest: Option<BlockOfRow>,
     /// Block of the record that an earlier run returned last.
@@ -99,17 +100,28 @@ impl Forks {
         self.check_heights(&blocks);
     }
 
-    /// Takes the transactions of records that do not show their blocks. Fails if one has two heights.
+    /// Takes the transactions of returned rows. Fails if one has two heights and records do not show their blocks: nothing else
+    /// tells then that the chain was reorganized while the list was read.
     pub fn check_transactions(&mut self, rows: &dyn Rows, returned: &[usize]) -> Result<(), String> {
-        if self.has_blocks {
-            return Ok(());
-        }
+        let mut latest = None;
         for row in returned {
-            let Some((transaction, height)) = rows.transaction(*row).zip(rows.height(*row)) else { continue };
-            if first_value(&mut self.transactions, KEPT_BLOCKS, transaction, height) != height {
-                return Err("a transaction was received at two heights".into());
+            let Some(transaction) = rows.transaction(*row).zip(rows.height(*row)) else { continue };
+            if latest.replace(transaction) != Some(transaction) {
+                self.check_transaction(transaction)?;
             }
         }
+        Ok(())
+    }
+
+    fn check_transaction(&mut self, (transaction, height): (u64, i64)) -> Result<(), String> {
+        let known = first_value(&mut self.transactions, KEPT_BLOCKS, transaction, height);
+        if known == height {
+            return Ok(());
+        }
+        if !self.has_blocks {
+            return Err("a transaction was received at two heights".into());
+        }
+        self.moved.get_or_insert((known, height));
         Ok(())
     }
 
@@ -129,6 +141,12 @@ impl Forks {
     pub fn doubtful_height(&self) -> Option<Message> {
         let (height, other) = self.contradictory.filter(|_| self.heights.len() > 1)?;
         Some(two_heights(height, other))
+    }
+
+    /// The reason of a transaction with two heights. A hash that all records have identifies none.
+    pub fn moved_transaction(&self) -> Option<Message> {
+        let (height, other) = self.moved.filter(|_| self.transactions.len() > 1)?;
+        Some(moved_transaction(height, other))
     }
 
     pub fn reason(&self) -> Option<Message> {
@@ -154,4 +172,14 @@ fn fork_in(blocks: &[Option<BlockOfRow>]) -> Option<BlockOfRow> {
 /// The reason of a block with two heights.
 pub(super) fn two_heights(height: i64, other: i64) -> Message {
     format!("Records of one block hash have two heights, {height} and {other}: the API returned a wrong one").into()
+}
+
+/// The reason of a transaction with two heights.
+pub(super) fn moved_transaction(height: i64, other: i64) -> Message {
+    let (lower, higher) = (height.min(other), height.max(other));
+    let reason = format!(
+        "A transaction is in two blocks, of the heights {lower} and {higher}: the chain was reorganized between two \
+         responses, or a part of the service has another block"
+    );
+    Message::new(reason).hint(Hint::RunAgain)
 }

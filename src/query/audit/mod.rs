@@ -15,7 +15,7 @@
 //! | order | a record above those that an earlier run returned | a reason | `heights.rs` |
 //! | order | more records between two that an earlier run returned than it did | a reason | `distances.rs` |
 //! | forks | records of one height and two blocks, on one page or on two; records of one block hash with two heights | a reason | `forks.rs` |
-//! | forks | without block hashes: a transaction at two heights | `PaginationDriftError` | `forks.rs` |
+//! | forks | a transaction at two heights | a reason; without block hashes `PaginationDriftError` | `forks.rs` |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block or transaction two heights | a reason | `blocks.rs` |
 //! | lists | a record that one list shows, and another list of the set, which should have it, lacks | a reason | `in_common.rs` |
 //! | lists | records of a list that is empty, in another list of the set | it is read again; a reason | `in_common.rs` |

@@ -95,6 +95,7 @@ impl ListAudit {
         let doubts = [
             self.forks.reason(),
             self.forks.doubtful_height(),
+            self.forks.moved_transaction(),
             self.heights.gaps(),
             self.distances.reason(),
             self.repeats.reason(),

@@ -91,17 +91,27 @@ fn a_height_has_one_block() {
 }
 
 #[test]
-fn a_transaction_whose_block_is_not_shown_has_one_height() {
+fn a_transaction_has_one_height() {
     let read = |has_blocks, rows: &[(u64, i64, u64)]| {
         let mut audit = ListAudit::new(Subject { has_blocks, ..LIST }, 0, &[]);
-        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 8, 80)]), 2).unwrap();
-        take(&mut audit, 2, &Page(rows.to_vec()), 2)
+        take(&mut audit, 1, &Page(vec![(1, 9, 90), (2, 8, 80)]), 2)?;
+        take(&mut audit, 2, &Page(rows.to_vec()), 2)?;
+        Ok(doubts(&audit))
     };
-    assert_eq!(read(false, &[(2, 7, 70)]), Err("a transaction was received at two heights".into()));
-    // A transaction may have several records.
-    assert_eq!(read(false, &[(2, 8, 80), (3, 7, 70)]), Ok(()));
-    // Records with their blocks are compared by these.
-    assert_eq!(read(true, &[(2, 7, 70)]), Ok(()));
+    let moved = [(2, 7, 70), (3, 6, 60)];
+    assert_eq!(read(false, &moved), Err("a transaction was received at two heights".to_owned()));
+    assert!(read(true, &moved).unwrap().contains("A transaction is in two blocks, of the heights 7 and 8"));
+    for has_blocks in [false, true] {
+        // A transaction may have several records.
+        assert_eq!(read(has_blocks, &[(2, 8, 80), (3, 7, 70)]).as_deref(), Ok(""));
+    }
+}
+
+#[test]
+fn hash_of_all_records_identifies_no_transaction() {
+    let mut audit = ListAudit::new(Subject { has_blocks: true, ..LIST }, 0, &[]);
+    take(&mut audit, 1, &Page(vec![(1, 9, 90), (1, 8, 80)]), 1).unwrap();
+    assert_eq!(doubts(&audit), "");
 }
 
 #[test]
