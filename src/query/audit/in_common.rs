@@ -64,6 +64,8 @@ pub struct InCommon {
     lists: HashMap<u32, ListBlocks>,
     records: HashedMap<Record>,
     num_blocks: usize,
+    /// Lists that an earlier run began.
+    continued: HashSet<u32>,
     /// Heights below the highest block of a list where it may still change.
     distance: i64,
 }
@@ -71,6 +73,11 @@ pub struct InCommon {
 impl InCommon {
     pub fn of_lists_that_change(distance: i64) -> Self {
         Self { distance, ..Self::default() }
+    }
+
+    /// Takes note that an earlier run began a list: it may have returned the other records of the highest block.
+    pub fn continue_list(&mut self, list: u32) {
+        self.continued.insert(list);
     }
 
     /// Takes a record of a list, with its height and block where they are known, and the other lists that should have it.
@@ -134,7 +141,6 @@ impl InCommon {
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
         for record in self.records.values() {
             let Some(SharedBlock { height, is_old, .. }) = record.block else { continue };
-            let min_joint = if is_old { height } else { height + 1 };
             for list in record.others.iter().filter(|list| !record.shown_by.contains(*list)) {
                 let of_list = self.lists.get(list);
                 let has_read_it = of_list.is_some_and(|of_list| of_list.has_read(height, self.distance, reach(*list)));
@@ -142,6 +148,8 @@ impl InCommon {
                 if !has_read_it || is_known {
                     continue;
                 }
+                let is_whole = is_old && !self.continued.contains(list);
+                let min_joint = if is_whole { height } else { height + 1 };
                 for other in &record.shown_by {
                     let joint = *joints.entry((*list, *other)).or_insert_with(|| self.joint(*list, *other));
                     if joint.is_some_and(|joint| joint >= min_joint) && reach(*other) != Reach::Nowhere {

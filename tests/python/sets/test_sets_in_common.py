@@ -138,6 +138,19 @@ def test_list_that_ended_with_an_error_neither_lacks_a_record_nor_proves_one(
     assert lack(report) == []
 
 
+def test_list_that_is_continued_within_an_old_block_does_not_lack_its_records(server: StrictServer) -> None:
+    """Three records of each block, all of them in both lists."""
+    time = str(int(datetime.now(UTC).timestamp() * 1_000) - 10 * 86_400_000)
+    rows = [row(height, txId=f"0x{height}{index}", transactionTime=time) for height in HEIGHTS for index in range(3)]
+    served(server, lambda _: rows)
+    with server.client() as client:
+        query = client.address_transactions(WALLETS[:2], page_size=4)
+        for returned, _ in enumerate(query, start=1):
+            assert query.cursor is not None
+            rest = client.resume(query.cursor).collect()
+            assert (len(rest), lack(rest.report)) == (2 * len(rows) - returned, [])
+
+
 def test_transactions_between_chains_do_not_show_their_blocks_and_are_not_compared(
     server: StrictServer,
 ) -> None:

@@ -84,6 +84,20 @@ fn a_list_that_shows_an_old_block_lacks_those_of_its_records_that_another_list_s
 }
 
 #[test]
+fn a_list_that_is_continued_within_an_old_block_does_not_lack_its_records() {
+    let block = |height: i64| Some(SharedBlock { height, hash: height as u64, is_old: true });
+    for (top, expected) in [(5, vec![]), (6, vec![(5, 1)])] {
+        let mut in_common = InCommon::default();
+        in_common.continue_list(1);
+        for list in [0, 1] {
+            in_common.add(list, 60, block(top), &[]);
+        }
+        in_common.add(0, 50, block(5), &[1]);
+        assert_eq!(in_common.lacking(|_| Reach::End), expected);
+    }
+}
+
+#[test]
 fn a_list_that_was_not_read_here_lacks_nothing_and_proves_nothing() {
     let in_common = of_three_lists();
     let all_but = |unread| move |list| if list == unread { Reach::Nowhere } else { Reach::LowestRecord };

@@ -38,6 +38,9 @@ impl Set {
         self.shown_lists = ShownLists::of(&self.query, members);
         self.unique = (self.shown_lists.is_some() && self.query.options().unique).then(|| Unique::new(seen));
         self.in_common = in_common_of(&self.query, members, self.shown_lists.as_ref());
+        if let Some(in_common) = &mut self.in_common {
+            self.starts.keys().for_each(|list| in_common.continue_list(*list as u32));
+        }
         let others =
             (0..members.values.len()).filter(|index| !self.ended.contains(*index) && !self.begun.contains(index));
         self.unopened = self.begun.iter().copied().chain(others).collect();
