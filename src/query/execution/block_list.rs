@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fetch::fetch;
 use super::height_search::TimedBlock;
+use super::selection::is_of_other_chain;
 use crate::client::{Client, Error};
 use crate::columns::Columns;
 use crate::decode::Page;
@@ -60,7 +61,7 @@ impl<'c> BlockList<'c> {
     /// Fetches the first record of the list that shows the blocks of the chain.
     async fn first_rows(&self, args: Vec<(String, Arg)>) -> Result<Columns, Error> {
         let query = self.query(args, Some(1))?;
-        Ok(fetch(&query, 0, PageRequest::first(1), false, self.report).await?.columns)
+        Ok(self.fetch(&query, PageRequest::first(1)).await?.columns)
     }
 
     /// The list that shows the blocks of the chain.
@@ -70,12 +71,27 @@ impl<'c> BlockList<'c> {
     }
 
     /// Returns a page of the list.
-    pub async fn page(&self, number: u64, must_have_rows: bool) -> Result<Page, Error> {
+    pub async fn page(&self, number: u64) -> Result<Page, Error> {
         let query = self.query(Vec::new(), None)?;
-        let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
-        let page = fetch(&query, 0, request, must_have_rows, self.report).await?;
+        let page = self.fetch(&query, PageRequest { page: number, ..PageRequest::first(query.page_size()) }).await?;
         self.report.add_shown(&page.columns);
         Ok(page)
+    }
+
+    /// Fetches a page. Fails if it is of another chain, whose heights and times say nothing of this one.
+    async fn fetch(&self, query: &Query, request: PageRequest) -> Result<Page, Error> {
+        let page = fetch(query, 0, request, false, self.report).await?;
+        if !is_of_other_chain(query, &page) {
+            return Ok(page);
+        }
+        Err(Error::Format {
+            endpoint: call(self.chain),
+            path: "data[0].chainShortName".into(),
+            problem: format!("expected records of the chain {}", query.chain()),
+            excerpt: page.paging.chain_short_name.unwrap_or_default(),
+            attempts: 1,
+            retryable: false,
+        })
     }
 }
 

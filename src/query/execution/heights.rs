@@ -33,6 +33,8 @@ struct NewestBlocks {
     blocks: BTreeMap<i64, i64>,
     /// Number of its records.
     rows: usize,
+    /// Key of the first one.
+    first: Option<u64>,
     pages: Option<u64>,
     /// Hash of all its records.
     hash: u64,
@@ -122,7 +124,7 @@ impl<'c> ChainHeights<'c> {
     /// The lowest height of the list, if it reaches back to the first block that the API has.
     pub async fn first_listed(&mut self) -> Result<Option<i64>, Error> {
         let pages = self.first_page().await?.pages;
-        let (oldest, reaches_back) = self.oldest(pages, true).await?;
+        let (oldest, reaches_back) = self.oldest(pages).await?;
         Ok(oldest.filter(|_| reaches_back).map(|oldest| oldest.height))
     }
 
@@ -143,7 +145,7 @@ impl<'c> ChainHeights<'c> {
 
     async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
         if self.head.is_none() {
-            let page = self.list.page(1, false).await?;
+            let page = self.list.page(1).await?;
             // A chain has blocks.
             if page.is_bare() {
                 self.list.report.doubt_empty_responses();
@@ -152,30 +154,53 @@ impl<'c> ChainHeights<'c> {
             let hash = page_hash(&facts(&page.columns));
             let blocks = self.blocks(&page.columns);
             let rows = page.columns.rows();
-            self.head = Some(NewestBlocks { blocks, rows, pages: page.paging.total_pages, hash });
+            let first = (rows > 0).then(|| page.columns.key(0));
+            self.head = Some(NewestBlocks { blocks, rows, first, pages: page.paging.total_pages, hash });
         }
         Ok(self.head.as_ref().expect("it was just read"))
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
-    async fn oldest(&mut self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<TimedBlock>, bool), Error> {
+    async fn oldest(&mut self, pages: Option<u64>) -> Result<(Option<TimedBlock>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
         let list = self.list.query(Vec::new(), None)?;
         let mut oldest = None;
         // A list that grows has a further page now and then, but not at each of these.
         for _ in 0..MAX_LAST_PAGES {
-            let page = self.list.page(pages.max(1), must_have_rows).await?;
+            let page = self.list.page(pages.max(1)).await?;
+            if self.is_other_page(pages, &page) {
+                return Ok((None, false));
+            }
             let listed = self.blocks(&page.columns);
             oldest = listed.first_key_value().map(TimedBlock::of);
             match page.paging.total_pages {
                 Some(total) if total > pages => pages = total,
-                _ => {
-                    let is_listed = !list.reaches_result_window(pages * list.page_size());
-                    return Ok((oldest, is_listed && page.paging.total_pages == Some(pages)));
+                total => {
+                    let is_listed = total == Some(pages) && !list.reaches_result_window(pages * list.page_size());
+                    return Ok((oldest, is_listed && self.ends_at(oldest, pages, &page).await?));
                 }
             }
         }
         Ok((oldest, false))
+    }
+
+    /// True if a response that should have the last of several pages has another one: it says so, or shows the first record.
+    fn is_other_page(&self, number: u64, page: &Page) -> bool {
+        let first = self.head.as_ref().and_then(|head| head.first);
+        let shows_first = (0..page.columns.rows()).any(|row| first == Some(page.columns.key(row)));
+        number > 1 && (page.paging.number.is_some_and(|other| other > 0 && other != number) || shows_first)
+    }
+
+    /// True if the list ends with this block, of a page that should be the last one. One of several that is full may be an
+    /// earlier one: some services repeat that for each page that is too deep.
+    async fn ends_at(&self, oldest: Option<TimedBlock>, number: u64, page: &Page) -> Result<bool, Error> {
+        let is_short = self.head.as_ref().is_some_and(|head| page.columns.rows() < head.rows);
+        match oldest {
+            Some(oldest) if number > 1 && !is_short && oldest.height > *LOWEST.start() => {
+                Ok(self.list.rows_of(oldest.height - 1).await?.is_none())
+            }
+            _ => Ok(true),
+        }
     }
 
     /// The block of a height, if a response showed its hash.
@@ -291,7 +316,7 @@ impl<'c> ChainHeights<'c> {
                     Some(head) => head.pages,
                     None => self.kept.pages(),
                 };
-                let (oldest, reaches_back) = self.oldest(pages, false).await?;
+                let (oldest, reaches_back) = self.oldest(pages).await?;
                 search.on_oldest(oldest, reaches_back);
             }
         }

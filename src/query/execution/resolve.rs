@@ -20,6 +20,9 @@ const RECENT: i64 = 364 * 86_400_000;
 /// Heights of a range, each of which is a request, from which on one more request may show that the first of them have no records.
 const MANY_HEIGHTS: i64 = 1_000;
 
+/// Heights from the beginning of a range on of which one is expected to have a block, or transactions.
+const HEIGHTS_WITHOUT_BLOCK: i64 = 4;
+
 /// Height of the newest block of a chain that shows no block.
 const NO_BLOCK: i64 = -1;
 
@@ -202,10 +205,13 @@ async fn mark_recent(query: &Query, positions: &mut Positions<'_>) -> Result<Que
         // The run that this one continues has found the heights of these times.
         return Ok(query.clone().with_recent(is_recent(query, start_time)));
     }
-    let Some(height) = query.start_height() else { return Ok(query.clone()) };
-    let block = positions.block(height).await?;
-    let is_recent = block.is_some_and(|block| is_recent(query, block.time));
-    Ok(query.clone().with_recent(is_recent))
+    let Some(start) = query.start_height() else { return Ok(query.clone()) };
+    for height in start..start.saturating_add(HEIGHTS_WITHOUT_BLOCK) {
+        if let Some(block) = positions.block(height).await? {
+            return Ok(query.clone().with_recent(is_recent(query, block.time)));
+        }
+    }
+    Ok(query.clone())
 }
 
 /// True if an address list reaches back to a time, in Unix milliseconds.

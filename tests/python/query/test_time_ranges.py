@@ -146,6 +146,62 @@ def test_a_list_of_an_address_that_begins_within_a_year_is_complete(server: Stri
     assert records.report.requests == len(server.requests) == 2
 
 
+def test_list_of_an_address_that_begins_at_a_height_without_block_is_complete_by_the_block_above(
+    server: StrictServer,
+) -> None:
+    time = str(int((datetime.now(UTC) - 363 * DAY).timestamp() * 1_000))
+    block = [{"txid": "0x1", "height": "7", "transactionTime": time}]
+    server.on("transactions", lambda request: page_of("transactions", block if request.query["height"] == "7" else []))
+    server.on("address_transactions", page_of("address_transactions", [{"txId": "0x1", "height": "7"}]))
+    with server.client() as client:
+        assert client.address_transactions("0x1", start_height=6).collect().report.complete
+
+
+def chain_of_pages(server: StrictServer, heights: range, page_for: Callable[[int], int], *, has_echo: bool) -> None:
+    """Serve one transaction of each height, newest first, with the rows of another page in place of a requested one."""
+    rows = [
+        {"txid": f"0x{height}", "height": str(height), "transactionTime": str(10**12 + 1_000 * height)}
+        for height in reversed(heights)
+    ]
+
+    def respond(request: Request) -> Response:
+        number, limit, height = (request.query.get(name) for name in ("page", "limit", "height"))
+        if height:
+            return page_of("transactions", [row for row in rows if row["height"] == height], totalPage="1")
+        shown, size = page_for(int(number or 1)), int(limit or 20)
+        echo = {"page": str(shown)} if has_echo else {}
+        pages = str(-(-len(rows) // size))
+        return page_of(
+            "transactions", rows[(shown - 1) * size : shown * size], limit=str(size), totalPage=pages, **echo
+        )
+
+    server.on("transactions", respond)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("has_echo", [False, True])
+@pytest.mark.parametrize("last", [1, 2, 4])
+def test_another_page_in_place_of_the_last_one_does_not_say_where_a_chain_begins(
+    server: StrictServer, last: int, *, has_echo: bool
+) -> None:
+    """A service ignores the page number, or repeats a page for each that is deeper."""
+    heights = range(1_001, 1_181)
+    chain_of_pages(server, heights, lambda number: min(number, last), has_echo=has_echo)
+    with server.client() as client:
+        records = client.transactions(start_time=datetime(2001, 1, 1, tzinfo=UTC)).collect()
+    assert [record.height for record in records] == [*heights]
+    assert records.report.complete == (last == 4), records.report.reasons
+
+
+@pytest.mark.parametrize("call", ["transactions", "address_transactions"])
+def test_heights_of_another_chain_are_not_those_of_a_range_of_times(server: StrictServer, call: str) -> None:
+    rows = [{"txid": "0x1", "height": "7", "transactionTime": str(10**12)}]
+    server.on("transactions", page_of("transactions", rows, totalPage="1", chainShortName="OTHER"))
+    arguments = {"address": "0x1"} if call == "address_transactions" else {}
+    with server.client() as client, pytest.raises(cf.ResponseFormatError, match=r"chainShortName.*OTHER"):
+        getattr(client, call)(start_time=datetime(2001, 1, 1, tzinfo=UTC), **arguments).collect()
+
+
 @pytest.mark.parametrize("empty", [2, 100])
 def test_a_height_that_the_search_found_with_records_is_not_empty(server: StrictServer, empty: int) -> None:
     rows = {
