@@ -240,7 +240,12 @@ struct PageBuilder {
 
 impl PageBuilder {
     fn finish(mut self, members: Members) -> Page {
-        Page { paging: self.paging, columns: self.rows.finish(), has_page_object: self.has_page_object, members }
+        let columns = self.rows.finish();
+        if columns.rows() > 0 {
+            // Some services report 0 pages in place of none.
+            self.paging.total_pages = self.paging.total_pages.filter(|pages| *pages > 0);
+        }
+        Page { paging: self.paging, columns, has_page_object: self.has_page_object, members }
     }
 }
 

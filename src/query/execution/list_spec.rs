@@ -46,8 +46,7 @@ pub(super) fn response<'p>(page: &'p Page, list: &ListSpec) -> Response<'p> {
         rows: &page.columns,
         page: page.paging.number,
         limit: page.paging.limit,
-        // Some services report 0 pages in place of none.
-        total_pages: page.paging.total_pages.filter(|pages| *pages > 0 || page.columns.rows() == 0),
+        total_pages: page.paging.total_pages,
         total: page.paging.total.filter(|total| !list.is_capped(*total)),
     }
 }

@@ -136,7 +136,7 @@ impl<'a> Recent<'a> {
         let list = Query::new(query.client(), query.endpoint(), Vec::new(), options)?;
         let first = sampler.fetch(&list, Sample::first(0, 1)).await?;
         let Some(newest) = height(&first) else { return Ok(None) };
-        let Some(records) = first.paging.total_pages.filter(|pages| *pages > 0) else { return Ok(None) };
+        let Some(records) = first.paging.total_pages else { return Ok(None) };
         let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false, known: None };
         recent.is_whole = recent.list.result_window().is_some() && !recent.list.reaches_result_window(records);
         match recent.height_at(records).await? {

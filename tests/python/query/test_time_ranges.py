@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Request, Response, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, envelope, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -157,7 +157,14 @@ def test_list_of_an_address_that_begins_at_a_height_without_block_is_complete_by
         assert client.address_transactions("0x1", start_height=6).collect().report.complete
 
 
-def chain_of_pages(server: StrictServer, heights: range, page_for: Callable[[int], int], *, has_echo: bool) -> None:
+def chain_of_pages(
+    server: StrictServer,
+    heights: range,
+    page_for: Callable[[int], int],
+    *,
+    has_echo: bool,
+    pages: dict[str, str] | None = None,
+) -> None:
     """Serve one transaction of each height, newest first, with the rows of another page in place of a requested one."""
     rows = [
         {"txid": f"0x{height}", "height": str(height), "transactionTime": str(10**12 + 1_000 * height)}
@@ -170,10 +177,9 @@ def chain_of_pages(server: StrictServer, heights: range, page_for: Callable[[int
             return page_of("transactions", [row for row in rows if row["height"] == height], totalPage="1")
         shown, size = page_for(int(number or 1)), int(limit or 20)
         echo = {"page": str(shown)} if has_echo else {}
-        pages = str(-(-len(rows) // size))
-        return page_of(
-            "transactions", rows[(shown - 1) * size : shown * size], limit=str(size), totalPage=pages, **echo
-        )
+        counts = {"totalPage": str(-(-len(rows) // size))} if pages is None else pages
+        members = {"limit": str(size), **echo, **counts}
+        return Response(envelope([{**members, "transactionList": rows[(shown - 1) * size : shown * size]}]))
 
     server.on("transactions", respond)
 
@@ -191,6 +197,19 @@ def test_another_page_in_place_of_the_last_one_does_not_say_where_a_chain_begins
         records = client.transactions(start_time=datetime(2001, 1, 1, tzinfo=UTC)).collect()
     assert [record.height for record in records] == [*heights]
     assert records.report.complete == (last == 4), records.report.reasons
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("pages", [{"totalPage": "0"}, {}], ids=["zero", "none"])
+def test_list_that_does_not_count_its_pages_does_not_say_where_a_chain_begins(
+    server: StrictServer, pages: dict[str, str]
+) -> None:
+    heights = range(1_001, 1_181)
+    chain_of_pages(server, heights, lambda number: number, has_echo=True, pages=pages)
+    with server.client() as client:
+        records = client.transactions(start_time=datetime(2001, 1, 1, tzinfo=UTC)).collect()
+    assert [record.height for record in records] == [*heights]
+    assert not records.report.complete
 
 
 @pytest.mark.parametrize("call", ["transactions", "address_transactions"])

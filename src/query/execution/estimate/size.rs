@@ -116,7 +116,7 @@ pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
     // A server may return pages of another size than requested.
     let limit = page.paging.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
     let limit = limit.max(rows).max(1);
-    let last = page.paging.total_pages.filter(|last| *last > 0 || rows == 0);
+    let last = page.paging.total_pages;
     // Records beyond the result window can be read where the list can be bounded by height.
     let reachable = match last {
         Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
