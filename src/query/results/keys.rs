@@ -206,7 +206,7 @@ impl Rows for KeyedRows<'_> {
     }
 
     fn transaction(&self, row: usize) -> Option<u64> {
-        self.columns.transaction(row)
+        hash_key(self.columns, self.of.transaction?, row)
     }
 }
 

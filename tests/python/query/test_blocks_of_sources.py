@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import chainframe as cf
-from strict_server import Request, Response, StrictServer, member_of, page_of, rows_of
+from strict_server import Request, Response, StrictServer, member_of, page_of, query_of, rows_of, total_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +127,28 @@ def test_transaction_of_two_heights_of_a_range_is_reported(server: StrictServer,
             assert any(reason.startswith(moved) for reason in query.report.reasons), query.report.reasons
         ids["6"] = "0xb"
         assert all(make().collect().report.complete for make in queries)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("call", ["transactions", "large_transactions", "token_transfers"])
+def test_transaction_of_two_heights_of_a_list_is_reported(server: StrictServer, call: str) -> None:
+    rows = [{"txid": f"0x{row}", "height": str(1_000 - row), "blockHash": f"0xb{row}"} for row in range(10)]
+    rows[7]["txid"] = "0x2"
+
+    def respond(request: Request) -> Response:
+        number, size = int(request.query["page"]), int(request.query["limit"])
+        counts = {"totalPage": str(-(-len(rows) // size)), "limit": str(size), **total_of(call, len(rows))}
+        return page_of(call, rows[(number - 1) * size : number * size], **counts)
+
+    server.on(call, respond)
+    with server.client() as client:
+        query = query_of(client, call, page_size=5)
+        assert len(query.collect()) == 10
+        assert query.report is not None
+        moved = "A transaction is in two blocks, of the heights 993 and 998"
+        assert any(reason.startswith(moved) for reason in query.report.reasons), query.report.reasons
+        rows[7]["txid"] = "0x7"
+        assert query_of(client, call, page_size=5).collect().report.complete
 
 
 @pytest.mark.parametrize("size", [2, 4])
