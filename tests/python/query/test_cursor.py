@@ -114,6 +114,29 @@ def test_cursor_in_a_page_that_max_items_cuts_resumes_with_the_next_record(
             assert next(stream).to_dict() == whole[taken]
 
 
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("pages", [None, "0"])
+@pytest.mark.parametrize("length", [40, 51])
+def test_cursor_of_a_list_whose_pages_are_not_counted_resumes_with_the_next_record(
+    server: StrictServer, length: int, pages: str | None
+) -> None:
+    """Nothing but an empty page shows where such a list ends."""
+    records = [{**block_of(index), "txid": f"0x{index:x}"} for index in range(length)]
+
+    def page(request: Request) -> Response:
+        number, size = int(request.query["page"]), int(request.query["limit"])
+        shown = records[(number - 1) * size : number * size]
+        return page_of("large_transactions", shown, totalPage=pages, limit=str(size))
+
+    server.on("large_transactions", page)
+    client = server.client()
+    query = client.large_transactions(page_size=5)
+    for taken, _ in enumerate(query, start=1):
+        rest = client.resume(query.cursor).collect()
+        assert [record.height for record in rest] == [1_000 - index for index in range(taken, length)]
+        assert rest.report.reasons, "the length is not known"
+
+
 def test_cursor_of_a_batch_and_of_a_resumed_query_resumes(client: cf.Client) -> None:
     query = client.transactions(max_items=330)
     whole = query.collect().to_dicts()

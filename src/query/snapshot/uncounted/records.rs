@@ -15,7 +15,7 @@ const MAX_CONTRADICTIONS: u32 = 4;
 
 impl UncountedReader {
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        if view.len() == 0 && view.pages.is_none() && self.list.snapshot.length == Length::Unknown && self.is_ahead() {
+        if view.len() == 0 && self.is_uncounted(view) && self.is_ahead() {
             return self.on_empty_page(view);
         }
         let delivered = match self.list.snapshot.first {
@@ -38,6 +38,11 @@ impl UncountedReader {
         self.check_length(view)?;
         self.phase = self.next_attempt(self.attempt(), location);
         self.list.miss(view)
+    }
+
+    /// True if nothing but an empty page shows where the list ends.
+    fn is_uncounted(&self, view: &View<'_>) -> bool {
+        view.pages.is_none() && self.list.snapshot.length == Length::Unknown
     }
 
     /// Ends a list whose pages are not counted. If it has one page, that is all of it.
@@ -134,6 +139,8 @@ impl UncountedReader {
         // Without drift, no page begins with delivered records and reaches the next one.
         self.phase = if has_drifted {
             Phase::Overlap(Attempt::Expected)
+        } else if is_end && self.is_uncounted(view) {
+            Phase::Single
         } else {
             self.next_attempt(self.attempt().max(Attempt::Observed), Location::Lost)
         };
@@ -157,6 +164,9 @@ impl UncountedReader {
 
     /// Takes one record by its count.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if view.len() == 0 && self.is_uncounted(view) {
+            return self.on_empty_page(view);
+        }
         let Some(offset) = self.list.snapshot.offset_of_one(view) else {
             self.phase = Phase::Overlap(Attempt::Observed);
             return self.list.miss(view);
