@@ -55,16 +55,20 @@ impl Lengths {
         }
     }
 
-    /// Takes a response of which rows are returned.
+    /// Takes a response, of which rows may be returned. An empty page says only that the list is shorter by now.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
+        self.is_known_end |= request.height_bound.is_some();
+        if rows == 0 {
+            return;
+        }
         let has_next = response.has_next(request);
         let min_length = match (response.total, response.total_pages) {
             (Some(total), _) => total,
-            (None, Some(pages)) if has_next && rows > 0 => (pages - 1) * rows + 1,
+            (None, Some(pages)) if has_next => (pages - 1) * rows + 1,
             (None, _) => 0,
         };
-        self.is_known_end |= request.height_bound.is_some() || !has_next;
+        self.is_known_end |= !has_next;
         self.min_length = Some(self.min_length.map_or(min_length, |known| known.min(min_length)));
     }
 

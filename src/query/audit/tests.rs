@@ -352,4 +352,9 @@ fn list_that_ends_before_its_last_page_has_more_records() {
     read(&[4, 4, 3]).unwrap();
     // Records were deleted meanwhile, as far as one response says.
     read(&[4, 2]).unwrap();
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &heights(&[90, 89, 88]), 2).unwrap();
+    take(&mut audit, 2, &heights(&[]), 1).unwrap();
+    // The record that was deleted may be one of those that were returned.
+    assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list has more records than were returned");
 }
