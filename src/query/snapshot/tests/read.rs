@@ -4,11 +4,11 @@ use super::super::state::{ListState, Stage};
 use super::super::{Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Tuning};
 use super::bounds::Bounds;
 use super::choices::Choices;
-use super::served::{Record, Served, Slice, continued};
+use super::served::{Record, Served, Slice};
 use super::world::World;
 use crate::interface::Order;
 use crate::message::Hint;
-use crate::query::audit::{self, ListAudit, Subject};
+use crate::query::audit::{self, AuditCheckpoint, Latest, ListAudit, Subject};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -36,6 +36,8 @@ pub struct Read {
     pub world: World,
     reader: ListReader,
     audit: ListAudit,
+    /// What a cursor has of the audit.
+    audited: AuditCheckpoint,
     /// Requests in flight, in the order in which they were sent, with the responses to those that were served.
     open: Vec<(PageRequest, Option<Served>)>,
     got: Vec<Record>,
@@ -63,6 +65,7 @@ impl Read {
             world,
             reader,
             audit,
+            audited: AuditCheckpoint::default(),
             open: Vec::new(),
             got: Vec::new(),
             deaths: 0,
@@ -105,9 +108,10 @@ impl Read {
         if self.asked.bounds.rates.is_some() {
             self.phase = phase_name(&self.reader);
         }
+        let latest = self.audit.latest().clone();
         let audit = Some(&mut self.audit).filter(|_| self.asked.bounds.is_audited);
         match served.take(&mut self.reader, audit, &request) {
-            Ok(accepted) => self.on_accepted(&served, accepted, choices),
+            Ok(accepted) => self.on_accepted(&request, &served, accepted, latest, choices),
             Err(error) => return Some(Verdict::Drift(error)),
         }
         None
@@ -125,7 +129,15 @@ impl Read {
         }
     }
 
-    fn on_accepted(&mut self, served: &Served, accepted: Accepted, choices: &mut dyn Choices) {
+    /// Returns rows, before which these records were the latest.
+    fn on_accepted(
+        &mut self,
+        request: &PageRequest,
+        served: &Served,
+        accepted: Accepted,
+        latest: Latest,
+        choices: &mut dyn Choices,
+    ) {
         assert!(is_bounded(&self.reader), "{:?} are kept", self.reader.snapshot().anchors);
         let reader = &self.reader;
         self.world.note(|| format!("  {:?} {} drift {}", accepted.rows, phase_name(reader), reader.drift()));
@@ -135,7 +147,9 @@ impl Read {
             }
         }
         let bounds = self.asked.bounds;
-        let fresh = &served.rows[accepted.rows.clone()];
+        let rows = &served.rows[accepted.rows.clone()];
+        let left = self.asked.wanted.unwrap_or(usize::MAX) - self.got.len();
+        let fresh = &rows[..rows.len().min(left)];
         let may_die = self.deaths < bounds.deaths && self.reader.end().is_none() && self.reader.error().is_none();
         // The caller takes all the rows, none, or only the first, before it dies.
         let ways = 2 + fresh.len().min(2);
@@ -144,12 +158,8 @@ impl Read {
         let way = if may_die { choices.choose(ways) } else { 0 };
         let taken = if way > 1 { way - 2 } else { fresh.len() };
         self.got.extend(&fresh[..taken]);
-        let returned = self.got.len() as u64;
-        if !self.wants_more() {
-            self.got.truncate(self.asked.wanted.unwrap_or(usize::MAX));
-            if self.reader.stop() {
-                self.open.clear();
-            }
+        if !self.wants_more() && self.reader.stop() {
+            self.open.clear();
         }
         self.is_incomplete |= match self.reader.end() {
             Some(End::ResultWindow) => self.wants_more(),
@@ -158,17 +168,21 @@ impl Read {
         if bounds.shallow {
             self.world.returned = self.got.iter().map(|record| record.id).collect();
         }
+        if !fresh.is_empty() && bounds.deaths > 0 {
+            let page = self.audit.audited_page(request, latest);
+            self.audited = page.checkpoint(&Slice(fresh), taken, self.got.len() as u64);
+        }
         if way > 0 {
             let checkpoint = match way {
-                1 => self.reader.checkpoint(),
+                1 if fresh.len() == rows.len() => self.reader.checkpoint(),
                 _ => accepted.before.advanced(&Slice(fresh), taken),
             };
-            self.continue_from(&checkpoint, &fresh[taken..], returned);
+            self.continue_from(&checkpoint);
         }
     }
 
-    /// The process died, and another one continues: these rows come next.
-    fn continue_from(&mut self, checkpoint: &ListCheckpoint, following: &[Record], returned: u64) {
+    /// The process died, and another one continues.
+    fn continue_from(&mut self, checkpoint: &ListCheckpoint) {
         self.deaths += 1;
         self.open.clear();
         let json = serde_json::to_string(checkpoint).expect("plain values");
@@ -183,11 +197,10 @@ impl Read {
             first_page => first_page,
         };
         let spec = ListSpec { first_page, wanted: self.asked.wanted.map(|wanted| wanted as u64), ..spec };
-        self.reader = ListReader::resumed(spec, self.got.len() as u64, &checkpoint);
-        let latest: Vec<u64> = self.got[self.got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
-        let next = ListAudit::new(self.asked.subject(self.reader.spec()), self.got.len() as u64, &latest);
-        let next = next.after_first_page(checkpoint.first_page(), checkpoint.newer(returned)).after_places(&checkpoint);
-        self.audit = continued(&self.audit, next, following, self.got.len());
+        let returned = self.got.len() as u64;
+        self.reader = ListReader::resumed(spec, returned, &checkpoint);
+        let subject = self.asked.subject(self.reader.spec());
+        self.audit = ListAudit::resumed(subject, returned, &self.audited, &checkpoint);
     }
 
     fn wants_more(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::spec::Rows;
 use super::super::{Accepted, ListReader, PageRequest, Purpose, Response};
-use crate::query::audit::{AcceptedRows, Latest, ListAudit, ReaderState};
+use crate::query::audit::{AcceptedRows, ListAudit, ReaderState};
 
 /// A record: unique, with a key that others of the same height may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +65,4 @@ impl Served {
         }
         Ok(accepted)
     }
-}
-
-/// An audit that continues another one after `returned` records, with what a cursor has of it. These rows of the last response
-/// come next.
-pub fn continued(audit: &ListAudit, next: ListAudit, following: &[Record], returned: usize) -> ListAudit {
-    let at =
-        audit.audited_page(&PageRequest::first(1), Latest::default()).checkpoint(&Slice(following), 0, returned as u64);
-    next.with_unreturned(&at.unreturned).with_pairs(&at.pairs)
 }
