@@ -19,7 +19,7 @@ pub struct AuditCheckpoint {
     /// Height of the last of them, if those after it are not above it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<i64>,
-    /// Height and block of the last of them.
+    /// Height and block of the last of them. Where records do not show their blocks, a height takes the place of its block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<(i64, u64)>,
     /// Records that were returned twice and are still to be proven to be two.
@@ -44,6 +44,8 @@ pub struct AuditedPage {
     unreturned: Option<Vec<UnreturnedRecord>>,
     /// `None` if the keys of the records are not kept, or if they have no order.
     pairs: Option<Vec<Pair>>,
+    /// True if a height takes the place of its block, which the records do not show.
+    has_heights_for_blocks: bool,
 }
 
 impl AuditCheckpoint {
@@ -91,6 +93,7 @@ impl ListAudit {
             repeats: self.open_repeats().to_vec(),
             unreturned: self.open_records(),
             pairs: self.keeps_neighbors(request).then(|| self.open_pairs()),
+            has_heights_for_blocks: self.has_heights_for_blocks(),
         }
     }
 }
@@ -105,9 +108,11 @@ impl AuditedPage {
     pub fn checkpoint(&self, received: &dyn Rows, rows: usize, offset: u64) -> AuditCheckpoint {
         let mut latest = self.latest.clone();
         latest.push(received, 0..rows);
-        let last = rows.checked_sub(1);
-        let height = last.and_then(|last| received.height(last));
-        let block = last.and_then(|last| received.block(last));
+        let height = latest.height();
+        let block = match height {
+            Some(height) if self.has_heights_for_blocks => Some(height.cast_unsigned()),
+            _ => rows.checked_sub(1).and_then(|last| received.block(last)),
+        };
         let repeats = self.repeats.iter().filter(|repeat| repeat.is_before(offset));
         let unreturned = self.unreturned.as_ref().map_or_else(Vec::new, |open| {
             let after = (rows..received.len()).filter_map(|row| UnreturnedRecord::after_cursor(received, row));

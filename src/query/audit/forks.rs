@@ -72,6 +72,11 @@ impl Forks {
         (is_replaced && last + 1 < rows.len()).then(|| rows.key(last + 1))
     }
 
+    /// The greatest height that is known of this record and those above it: an earlier run may have returned some.
+    pub fn highest(&self, height: i64) -> i64 {
+        self.earlier.map_or(height, |earlier| earlier.height.max(height))
+    }
+
     pub fn block_of(&self, rows: &dyn Rows, row: usize) -> Option<BlockOfRow> {
         let height = rows.height(row)?;
         let hash = if self.has_blocks { rows.block(row)? } else { height.cast_unsigned() };

@@ -42,6 +42,11 @@ impl Latest {
         &self.keys
     }
 
+    /// Height of the latest record, if this run received it.
+    pub fn height(&self) -> Option<i64> {
+        self.height
+    }
+
     /// A few of the latest keys.
     pub fn few(&self) -> &[u64] {
         &self.keys[self.keys.len().saturating_sub(MIN)..]

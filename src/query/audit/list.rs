@@ -229,7 +229,8 @@ impl ListAudit {
         }
         self.returned.top.get_or_insert_with(|| (rows.key(kept[0]), rows.block(kept[0])));
         if self.subject.order == Order::NewestFirst {
-            self.returned.newest = self.returned.newest.or_else(|| rows.height(kept[0]));
+            let highest = rows.height(kept[0]).map(|height| self.forks.highest(height));
+            self.returned.newest = self.returned.newest.or(highest);
         }
         let first = self.returned.next as i64 - accepted.rows.end as i64;
         self.unreturned.on_returned(rows, kept, first, &self.forks);

@@ -1,6 +1,7 @@
 //! The end of a list: contradictions of what was read, and the reasons why it may lack records.
 
 use super::ListAudit;
+use crate::interface::Order;
 use crate::message::Message;
 use crate::query::audit::returned::Returned;
 use crate::query::audit::subject::{End, Extent};
@@ -60,6 +61,11 @@ impl ListAudit {
     pub fn open_records(&self) -> Option<Vec<UnreturnedRecord>> {
         let read = self.heights_read().filter(|_| self.subject.has_blocks)?;
         Some(self.unreturned.in_blocks.open(read))
+    }
+
+    /// For a cursor: true if a height takes the place of its block, which the records do not show.
+    pub fn has_heights_for_blocks(&self) -> bool {
+        self.subject.kind == ListKind::Growing && self.subject.order == Order::NewestFirst && !self.subject.has_blocks
     }
 
     /// For a cursor: records below a returned one that were received and not returned.

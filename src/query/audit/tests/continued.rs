@@ -3,6 +3,7 @@
 use super::*;
 use crate::query::audit::Latest;
 use crate::query::audit::unreturned::UnreturnedRecord;
+use crate::query::snapshot::ListCheckpoint;
 
 /// The records of a page, each a key, all of one height and block.
 fn of_height(height: i64, keys: impl IntoIterator<Item = u64>) -> Page {
@@ -90,6 +91,27 @@ fn record_of_the_last_height_of_an_earlier_run_is_missed() {
     // All records that were returned are of one height: the list may have a newer one of it.
     let of_one_height = ListAudit::new(LIST, 3, &[3, 4, 5]).below(Some(7)).after_block(Some((7, 7)));
     assert!(!read(of_one_height, 99));
+}
+
+#[test]
+fn record_below_the_height_of_an_earlier_run_is_missed_although_no_page_showed_the_order() {
+    let cursor = |subject, height| {
+        let mut earlier = ListAudit::new(subject, 0, &[]);
+        let rows = of_height(height, 1..=3);
+        take(&mut earlier, 1, &rows, 5).unwrap();
+        earlier.audited_page(&PageRequest::first(3), Latest::default()).checkpoint(&rows, 3, 3)
+    };
+    for subject in [LIST, Subject { has_blocks: false, ..LIST }] {
+        for (height, is_missed) in [(7, true), (6, false), (5, false)] {
+            let at = cursor(subject, height);
+            assert_eq!((at.height, at.block), (None, Some((height, height as u64))));
+            let mut audit = ListAudit::resumed(subject, 3, &at, &ListCheckpoint::default());
+            take_as(&mut audit, PageRequest::first(1), &of_height(6, [99]), 3, None, 0..0).unwrap();
+            take(&mut audit, 2, &of_height(6, [4, 5]), 5).unwrap();
+            take(&mut audit, 3, &of_height(5, [6]), 5).unwrap();
+            assert_eq!(doubts(&audit).contains("with the others of its block"), is_missed, "{height}");
+        }
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn every_schedule_of_distinct_records_with_a_count_is_right_or_raises() {
             "counted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganizations: 1, deaths: 1, max_length: 4, ..c },
             Bounds { growth: (2, 2), reorganizations: 1, deaths: 1, max_length: 5, ..c },
-            35_887,
+            35_881,
         ),
         (
             "counted, growth, deletion, reorganization",
