@@ -74,6 +74,7 @@ impl ListAudit {
     /// The audit of a list that continues after `offset` records.
     pub fn resumed(subject: Subject, offset: u64, at: &AuditCheckpoint, list: &ListCheckpoint) -> Self {
         Self::new(subject, offset, &at.latest)
+            .at_position(list)
             .after_first_page(list.first_page(), list.newer(offset))
             .after_places(list)
             .after_short_page(list.short_page())

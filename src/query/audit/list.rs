@@ -182,6 +182,7 @@ impl ListAudit {
         accepted: &AcceptedRows<'_>,
     ) -> Result<(), String> {
         check_echo(request, response)?;
+        self.returned.check_position()?;
         self.lengths.on_rows(request, response, accepted.seen.drift);
         if request.purpose != Purpose::Audit {
             check_numbers(request, response)?;

@@ -21,6 +21,8 @@ pub struct Returned {
     pub has_equal: bool,
     /// True if an earlier run returned records, of which the latest are known.
     pub is_continued: bool,
+    /// True if the list is continued after another record than the one that an earlier run returned last.
+    pub is_misplaced: bool,
     /// Some records of the first page that an earlier run returned.
     pub of_first_page: Vec<u64>,
     /// True if records of it are not known that are equal to others, or may be received again among others of their height.
@@ -68,6 +70,14 @@ impl Returned {
             last: offset.checked_sub(1).map(|offset| Last { offset, height: None }),
             ..Self::default()
         }
+    }
+
+    /// Fails if the list is continued elsewhere than after the last of these records.
+    pub fn check_position(&self) -> Result<(), String> {
+        if self.is_misplaced {
+            return Err("the list is continued after another record than the one that was returned last".into());
+        }
+        Ok(())
     }
 
     /// Facts about these records for a search of others, once this part of the list was read.

@@ -72,6 +72,11 @@ impl ListCheckpoint {
         records.map(|(offset, key)| (*key, length as i64 - 1 - *offset as i64)).collect()
     }
 
+    /// Key of the record after which the list is continued, if the reader keeps keys.
+    pub fn last_key(&self) -> Option<u64> {
+        self.delivered.last()
+    }
+
     /// True if a final look is still to come.
     pub fn needs_final_look(&self) -> bool {
         self.proof == Proof::FinalLook

@@ -30,6 +30,15 @@ impl ListAudit {
         self
     }
 
+    /// Takes the position from which the reader continues the list. It knows by the key of a record which were returned.
+    #[must_use]
+    pub fn at_position(mut self, list: &ListCheckpoint) -> Self {
+        let last = list.last_key().zip(self.returned.latest.keys().last().copied());
+        let is_in_order = self.subject.kind == ListKind::Growing && self.returned.is_continued;
+        self.returned.is_misplaced = is_in_order && last.is_some_and(|(read, returned)| read != returned);
+        self
+    }
+
     /// Takes the places of the first page that an earlier run has read of a list with a count.
     #[must_use]
     pub fn after_places(self, list: &ListCheckpoint) -> Self {

@@ -115,6 +115,19 @@ fn record_below_the_height_of_an_earlier_run_is_missed_although_no_page_showed_t
 }
 
 #[test]
+fn list_that_is_continued_after_another_record_than_the_last_one_raises() {
+    let mut earlier = ListAudit::new(LIST, 0, &[]);
+    let rows = of_height(7, 1..=3);
+    take(&mut earlier, 1, &rows, 5).unwrap();
+    let at = earlier.audited_page(&PageRequest::first(3), Latest::default()).checkpoint(&rows, 3, 3);
+    for (keys, is_right) in [("[1,2,3]", true), ("[3]", true), ("[]", true), ("[1,2,4]", false)] {
+        let list = serde_json::from_str(&format!(r#"{{"delivered":{{"end":3,"keys":{keys}}}}}"#)).unwrap();
+        let mut audit = ListAudit::resumed(LIST, 3, &at, &list);
+        assert_eq!(take(&mut audit, 2, &of_height(6, [4, 5]), 2).is_ok(), is_right, "{keys}");
+    }
+}
+
+#[test]
 fn record_that_an_earlier_run_received_is_missed_among_others_of_its_block() {
     let earlier = |returned: std::ops::Range<usize>| {
         let mut audit = ListAudit::new(LIST, 0, &[]);
