@@ -80,6 +80,13 @@ impl Returned {
         Ok(())
     }
 
+    /// Offset of one of the latest records, if no other one is equal.
+    pub fn offset_of(&self, key: u64) -> Option<u64> {
+        let latest = if self.has_unique_keys { self.latest.keys() } else { &[] };
+        let row = latest.iter().rposition(|latest| *latest == key)?;
+        self.next.checked_sub((latest.len() - row) as u64)
+    }
+
     /// Facts about these records for a search of others, once this part of the list was read.
     pub fn known(&self, extent: Extent) -> ReturnedFacts<'_> {
         // A row above the first record may contradict the arguments.

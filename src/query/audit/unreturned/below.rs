@@ -203,7 +203,8 @@ impl Below {
         for row in overlap.chain(from..rows.len()) {
             if !known.contains(keys[row]) {
                 let above = row as u64 - 1;
-                let max_offset = Some((position + above).saturating_add_signed(min_drift.saturating_neg()));
+                let estimate = (position + above).saturating_add_signed(min_drift.saturating_neg());
+                let max_offset = Some(before.offset_of(keys[row - 1]).unwrap_or(estimate));
                 let is_below_returned = is_below_returned && row >= from;
                 let is_ambiguous = count(keys[row - 1], &keys) > 1;
                 let pair = self.pair(rows, row, first + above);
