@@ -206,7 +206,9 @@ async fn mark_recent(query: &Query, positions: &mut Positions<'_>) -> Result<Que
         return Ok(query.clone().with_recent(is_recent(query, start_time)));
     }
     let Some(start) = query.start_height() else { return Ok(query.clone()) };
-    for height in start..start.saturating_add(HEIGHTS_WITHOUT_BLOCK) {
+    // A range from the beginning of a chain on may begin far below the first block that the API has.
+    let looks = if start > 1 { HEIGHTS_WITHOUT_BLOCK } else { 1 };
+    for height in start..start.saturating_add(looks) {
         if let Some(block) = positions.block(height).await? {
             return Ok(query.clone().with_recent(is_recent(query, block.time)));
         }

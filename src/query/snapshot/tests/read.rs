@@ -36,7 +36,7 @@ pub struct Read {
     pub world: World,
     reader: ListReader,
     audit: ListAudit,
-    /// What a cursor has of the audit.
+    /// State of the audit that a cursor has.
     audited: AuditCheckpoint,
     /// Requests in flight, in the order in which they were sent, with the responses to those that were served.
     open: Vec<(PageRequest, Option<Served>)>,
