@@ -36,7 +36,7 @@ pub struct Read {
     pub world: World,
     reader: ListReader,
     audit: ListAudit,
-    /// State of the audit that a cursor has.
+    /// The checkpoint of the audit after the latest page, as a cursor has it.
     audited: AuditCheckpoint,
     /// Requests in flight, in the order in which they were sent, with the responses to those that were served.
     open: Vec<(PageRequest, Option<Served>)>,
