@@ -1,13 +1,14 @@
 //! `Forks`: the records of one height, on one page or at the end of a page and at the beginning of the next one. They are of one
 //! block, unless the chain was reorganized between the two responses, or the service lists a block that was replaced as well.
-//! A block has one height, wherever its records are. In a list whose records do not show their blocks, a height takes the place
-//! of its block.
+//! A block has one height, wherever its records are, and so has a transaction. In a list whose records do not show their blocks,
+//! a height takes the place of its block.
 
 use crate::message::{Hint, Message};
 use crate::query::hashed::{HashedMap, first_value};
 use crate::query::snapshot::{Response, Rows};
 
-/// Blocks that are kept for comparison. A table of 2^14 slots, a quarter of a megabyte, takes as many before it doubles.
+/// Blocks, or transactions, that are kept for comparison. A table of 2^14 slots, a quarter of a megabyte, takes as many before
+/// it doubles.
 pub(super) const KEPT_BLOCKS: usize = 7 << 11;
 
 #[derive(Clone, Debug, Default)]

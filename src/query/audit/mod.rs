@@ -12,9 +12,9 @@
 //! | one block | two block hashes, or other records in the end, on the first page or on those after it; fewer than a discarded reading received | `PaginationDriftError` | `one_block.rs` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` | `heights.rs` |
 //! | order | a record that a response showed above a returned one, where no two are equal | `PaginationDriftError` | `returned.rs` |
-//! | position | a list that is continued after another record than the one that was returned last | `PaginationDriftError` | `returned.rs` |
 //! | order | a record above those that an earlier run returned | a reason | `heights.rs` |
 //! | order | more records between two that an earlier run returned than it did | a reason | `distances.rs` |
+//! | position | a list that is continued after another record than the one that was returned last | `PaginationDriftError` | `returned.rs` |
 //! | forks | records of one height and two blocks, on one page or on two; records of one block hash with two heights | a reason | `forks.rs` |
 //! | forks | a transaction at two heights | a reason; without block hashes `PaginationDriftError` | `forks.rs` |
 //! | blocks | records of several look-ups or lists that give one height two blocks, or one block or transaction two heights | a reason | `blocks.rs` |
