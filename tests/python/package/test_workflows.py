@@ -61,8 +61,11 @@ def test_tools_of_a_release_are_pinned() -> None:
     jobs = workflow("wheels")["jobs"]
     steps = [step for job in jobs.values() for step in job["steps"]]
     versions = {step["with"]["maturin-version"] for step in steps if "maturin-action" in step.get("uses", "")}
-    (group,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["build"]
-    assert versions == {group.replace("maturin==", "v")}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    maturin, compressor = project["dependency-groups"]["build"]
+    assert versions == {maturin.replace("maturin==", "v")}
+    (normalization,) = (step["run"] for step in steps if "--normalize" in step.get("run", ""))
+    assert f"pip install {compressor}\n" in normalization
     images = {entry["image"] for entry in jobs["wheel"]["strategy"]["matrix"]["include"] if "image" in entry}
     assert all(re.fullmatch(r"[\w.:-]+@sha256:[0-9a-f]{64}", image) for image in images)
     # What is released was uploaded before the tests could change it.
@@ -75,7 +78,7 @@ def test_tools_of_a_release_are_pinned() -> None:
 
 def test_packages_of_other_systems_have_the_same_versions() -> None:
     project = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["package"]
-    (maturin,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["build"]
+    maturin, _ = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["build"]
     recipe = yaml.safe_load((ROOT / "scripts" / "packaging" / "recipe.yaml").read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == project["version"]
     assert maturin.replace("==", " ==") in recipe["requirements"]["host"]
