@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,3 +124,11 @@ def test_table_of_the_architecture_names_files_and_folders_that_exist() -> None:
         for path in re.findall(r"`([^`]+)`", cell):
             assert (ROOT / path).is_dir() == path.endswith("/"), path
             assert (ROOT / path).exists(), path
+
+
+def test_mutation_tests_change_every_module_of_the_list_reader() -> None:
+    config = tomllib.loads((ROOT / ".cargo" / "mutants.toml").read_text(encoding="utf-8"))
+    examined = {file for pattern in config["examine_globs"] for file in ROOT.glob(pattern)}
+    reader = {file for file in (SOURCE / "query" / "snapshot").rglob("*.rs") if "tests" not in {*file.parts, file.stem}}
+    assert len(reader) > 10
+    assert reader <= examined
