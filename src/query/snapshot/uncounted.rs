@@ -24,7 +24,7 @@
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Locate`, then `Single` |
-//! | | | located, the end of a list of unknown length | ended; `Single`, if its pages are not counted |
+//! | | | located, the end of a list of unknown length | ended; `Ahead`, if its pages are not counted: an empty one shows the end |
 //! | | | ambiguous | as if lost; `Length` instead of `Single` before a record of a growing list was returned |
 //! | | | lost | `Locate`, then `Single` |
 //! | | | lost, without a length | `Overlap` once more; then `Length` once, if only the beginning is wanted |
@@ -33,7 +33,6 @@
 //! | | | another one is there | failed |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
-//! | | | none, of a list whose pages are not counted | ended |
 //! | `TailLook` | the record after the last one | none, or a returned one | ended |
 //! | | | another record | failed |
 //! | any | | the result window, and the list can be bounded by height | `Overlap`; ended if the bounded list begins with unknown records |

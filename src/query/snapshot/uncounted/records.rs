@@ -45,9 +45,9 @@ impl UncountedReader {
         view.pages.is_none() && self.list.snapshot.length == Length::Unknown
     }
 
-    /// Ends a list whose pages are not counted. If it has one page, that is all of it.
+    /// Ends a list whose pages are not counted. If this run has read one page, that is all of it.
     pub(super) fn on_empty_page(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        if self.list.delivered.end() <= self.list.snapshot.page_rows() {
+        if !self.history.has_changed && self.list.delivered.end() <= self.list.snapshot.page_rows() {
             self.list.snapshot.length = Length::Exact(self.list.delivered.end());
         }
         self.finish(view, Accepted::default())
@@ -139,8 +139,11 @@ impl UncountedReader {
         // Without drift, no page begins with delivered records and reaches the next one.
         self.phase = if has_drifted {
             Phase::Overlap(Attempt::Expected)
-        } else if is_end && self.is_uncounted(view) {
-            Phase::Single
+        } else if is_end && self.is_uncounted(view) && !self.is_overlapping() {
+            // A page of the usual size: some services do not serve all sizes.
+            self.list.next_page =
+                self.list.position(self.list.delivered.end()).div_ceil(self.list.snapshot.page_rows()) + 1;
+            Phase::Ahead { new_mark: None }
         } else {
             self.next_attempt(self.attempt().max(Attempt::Observed), Location::Lost)
         };
@@ -164,9 +167,6 @@ impl UncountedReader {
 
     /// Takes one record by its count.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        if view.len() == 0 && self.is_uncounted(view) {
-            return self.on_empty_page(view);
-        }
         let Some(offset) = self.list.snapshot.offset_of_one(view) else {
             self.phase = Phase::Overlap(Attempt::Observed);
             return self.list.miss(view);
