@@ -17,6 +17,7 @@ pub struct Forks {
     has_blocks: bool,
     /// Heights of the blocks, by their hashes.
     heights: HashedMap<i64>,
+    /// Heights of the transactions, by their hashes.
     transactions: HashedMap<i64>,
     /// Two heights of one block.
     contradictory: Option<(i64, i64)>,

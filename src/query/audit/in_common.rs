@@ -134,8 +134,8 @@ impl InCommon {
     /// Lists that lack a record which another list shows, and the lowest height of such a record, in the order of the heights.
     ///
     /// Both lists show a higher block, so that they are of one chain up to there, and had the heights below it. The block of the
-    /// record is enough if it is old: other records of a new block may have been listed later. The list that lacks the record
-    /// reaches down to it.
+    /// record is enough if it is old, as other records of a new block may have been listed later, and if this run began the list
+    /// that lacks the record. That list reaches down to it.
     pub fn lacking(&self, reach: impl Fn(u32) -> Reach) -> Vec<(i64, u32)> {
         let mut joints: HashMap<(u32, u32), Option<i64>> = HashMap::new();
         let mut lowest: BTreeMap<u32, i64> = BTreeMap::new();
