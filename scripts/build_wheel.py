@@ -57,15 +57,19 @@ def normalize(wheel: Path, seconds: int, *, is_release: bool = True) -> None:
         lines.append(f"{name},," if name == record else f"{name},sha256={digest},{len(content)}")
     files[record] = (files[record][0], "".join(f"{line}\n" for line in lines).encode())
     moment = time.gmtime(max(seconds, 315_532_800))[:6]
-    # More than one iteration saves a few kilobytes of four megabytes.
-    smallest = zopfli.ZipFile(wheel, "w", ZIP_DEFLATED, iterations=1) if is_release else None
-    with smallest or ZipFile(wheel, "w", ZIP_DEFLATED, compresslevel=9) as archive:
+    made: ZipFile
+    if is_release:
+        # More than one iteration saves a few kilobytes of four megabytes.
+        made = zopfli.ZipFile(wheel, "w", ZIP_DEFLATED, iterations=1)
+    else:
+        made = ZipFile(wheel, "w", ZIP_DEFLATED, compresslevel=9)
+    with made:
         # The record comes last, as the specification of wheels recommends.
         for name in sorted(files, key=lambda name: (name == record, name)):
             attributes, content = files[name]
             info = ZipInfo(name, moment)
             info.compress_type, info.external_attr, info.create_system = ZIP_DEFLATED, attributes, 3
-            archive.writestr(info, content)
+            made.writestr(info, content)
 
 
 def normalize_sbom(content: bytes, seconds: int) -> bytes:

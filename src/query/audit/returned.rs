@@ -75,7 +75,11 @@ impl Returned {
     /// Fails if the list is continued elsewhere than after the last of these records.
     pub fn check_position(&self) -> Result<(), String> {
         if self.is_misplaced {
-            return Err("the list is continued after another record than the one that was returned last".into());
+            return Err(
+                "the list is continued after another record than the one that was returned last; run the query without \
+                 the cursor"
+                    .into(),
+            );
         }
         Ok(())
     }

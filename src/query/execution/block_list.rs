@@ -87,7 +87,7 @@ impl<'c> BlockList<'c> {
         Err(Error::Format {
             endpoint: call(self.chain),
             path: "data[0].chainShortName".into(),
-            problem: format!("expected records of the chain {}", query.chain()),
+            problem: format!("expected records of the chain {}, whose heights are searched", query.chain()),
             excerpt: page.paging.chain_short_name.unwrap_or_default(),
             attempts: 1,
             retryable: false,

@@ -114,60 +114,6 @@ def test_cursor_in_a_page_that_max_items_cuts_resumes_with_the_next_record(
             assert next(stream).to_dict() == whole[taken]
 
 
-@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize("pages", [None, "0"])
-@pytest.mark.parametrize("length", [40, 51])
-def test_cursor_of_a_list_whose_pages_are_not_counted_resumes_with_the_next_record(
-    server: StrictServer, length: int, pages: str | None
-) -> None:
-    """Nothing but an empty page shows where such a list ends."""
-    records = [{**block_of(index), "txid": f"0x{index:x}"} for index in range(length)]
-
-    def page(request: Request) -> Response:
-        number, size = int(request.query["page"]), int(request.query["limit"])
-        shown = records[(number - 1) * size : number * size]
-        return page_of("large_transactions", shown, totalPage=pages, limit=str(size))
-
-    server.on("large_transactions", page)
-    client = server.client()
-    query = client.large_transactions(page_size=5)
-    for taken, _ in enumerate(query, start=1):
-        rest = client.resume(query.cursor).collect()
-        assert [record.height for record in rest] == [1_000 - index for index in range(taken, length)]
-        assert rest.report.reasons, "the length is not known"
-
-
-@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize("page_size", [4, 5])
-@pytest.mark.parametrize(("smallest", "largest"), [(5, 5), (5, 100), (1, 3)])
-def test_cursor_of_a_list_in_other_pages_that_are_not_counted_is_right_or_not_complete(
-    server: StrictServer, smallest: int, largest: int, page_size: int
-) -> None:
-    """An empty page of a size that the service does not serve does not show where the list ends."""
-    records = [{**block_of(index), "txid": f"0x{index:x}"} for index in range(12)]
-
-    def page(request: Request) -> Response:
-        number, asked = int(request.query["page"]), int(request.query["limit"])
-        size = min(max(asked, smallest), largest)
-        return page_of(
-            "large_transactions", records[(number - 1) * size : number * size], totalPage=None, limit=str(asked)
-        )
-
-    server.on("large_transactions", page)
-    client = server.client(concurrency=1)
-    query = client.large_transactions(page_size=page_size)
-    ends = set()
-    for taken, _ in enumerate(query, start=1):
-        try:
-            rest = client.resume(query.cursor).collect()
-        except cf.PaginationDriftError:
-            continue
-        is_right = [record.height for record in rest] == [1_000 - index for index in range(taken, 12)]
-        assert is_right or not rest.report.complete
-        ends.add(is_right)
-    assert True in ends
-
-
 def test_cursor_of_a_batch_and_of_a_resumed_query_resumes(client: cf.Client) -> None:
     query = client.transactions(max_items=330)
     whole = query.collect().to_dicts()

@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Request, Response, StrictServer, envelope, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -155,70 +155,6 @@ def test_list_of_an_address_that_begins_at_a_height_without_block_is_complete_by
     server.on("address_transactions", page_of("address_transactions", [{"txId": "0x1", "height": "7"}]))
     with server.client() as client:
         assert client.address_transactions("0x1", start_height=6).collect().report.complete
-
-
-def chain_of_pages(
-    server: StrictServer,
-    heights: range,
-    page_for: Callable[[int], int],
-    *,
-    has_echo: bool,
-    pages: dict[str, str] | None = None,
-) -> None:
-    """Serve one transaction of each height, newest first, with the rows of another page in place of a requested one."""
-    rows = [
-        {"txid": f"0x{height}", "height": str(height), "transactionTime": str(10**12 + 1_000 * height)}
-        for height in reversed(heights)
-    ]
-
-    def respond(request: Request) -> Response:
-        number, limit, height = (request.query.get(name) for name in ("page", "limit", "height"))
-        if height:
-            return page_of("transactions", [row for row in rows if row["height"] == height], totalPage="1")
-        shown, size = page_for(int(number or 1)), int(limit or 20)
-        echo = {"page": str(shown)} if has_echo else {}
-        counts = {"totalPage": str(-(-len(rows) // size))} if pages is None else pages
-        members = {"limit": str(size), **echo, **counts}
-        return Response(envelope([{**members, "transactionList": rows[(shown - 1) * size : shown * size]}]))
-
-    server.on("transactions", respond)
-
-
-@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize("has_echo", [False, True])
-@pytest.mark.parametrize("last", [1, 2, 4])
-def test_another_page_in_place_of_the_last_one_does_not_say_where_a_chain_begins(
-    server: StrictServer, last: int, *, has_echo: bool
-) -> None:
-    """A service ignores the page number, or repeats a page for each that is deeper."""
-    heights = range(1_001, 1_181)
-    chain_of_pages(server, heights, lambda number: min(number, last), has_echo=has_echo)
-    with server.client() as client:
-        records = client.transactions(start_time=datetime(2001, 1, 1, tzinfo=UTC)).collect()
-    assert [record.height for record in records] == [*heights]
-    assert records.report.complete == (last == 4), records.report.reasons
-
-
-@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-@pytest.mark.parametrize("pages", [{"totalPage": "0"}, {}], ids=["zero", "none"])
-def test_list_that_does_not_count_its_pages_does_not_say_where_a_chain_begins(
-    server: StrictServer, pages: dict[str, str]
-) -> None:
-    heights = range(1_001, 1_181)
-    chain_of_pages(server, heights, lambda number: number, has_echo=True, pages=pages)
-    with server.client() as client:
-        records = client.transactions(start_time=datetime(2001, 1, 1, tzinfo=UTC)).collect()
-    assert [record.height for record in records] == [*heights]
-    assert not records.report.complete
-
-
-@pytest.mark.parametrize("call", ["transactions", "address_transactions"])
-def test_heights_of_another_chain_are_not_those_of_a_range_of_times(server: StrictServer, call: str) -> None:
-    rows = [{"txid": "0x1", "height": "7", "transactionTime": str(10**12)}]
-    server.on("transactions", page_of("transactions", rows, totalPage="1", chainShortName="OTHER"))
-    arguments = {"address": "0x1"} if call == "address_transactions" else {}
-    with server.client() as client, pytest.raises(cf.ResponseFormatError, match=r"chainShortName.*OTHER"):
-        getattr(client, call)(start_time=datetime(2001, 1, 1, tzinfo=UTC), **arguments).collect()
 
 
 @pytest.mark.parametrize("empty", [2, 100])
